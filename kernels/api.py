@@ -149,25 +149,22 @@ def matmul(
             raise PlanError("precision is for tensors; an exact product has no error; leave it out")
         if max_error is not None:
             raise PlanError("max_error is for real numbers: an exact product has no error; leave it out")
-        limited = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
-        product = exact_matmul(a, b, ring, scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limited))
-        return cast(Matrix, product)
+        limited: Any = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
+        return cast(Matrix, exact_matmul(a, b, ring, scheme, levels, out, strategy=strategy, effort=effort, **limited))
     if out_dtype is not None:
         raise PlanError('out_dtype is for exact products; give ring="Z", or leave it out')
     if hasattr(b, "__lcma_prepared__"):
         return cast(Matrix, cast(Any, b).multiply(array_of("a", a), out))
+    limits: Any = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
         from .torch import ops
 
         of_tensors = cast(Any, ops.matmul)  # the signature here is that of arrays
-        limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
         return cast(Matrix, of_tensors(a, b, scheme, levels, out, strategy=strategy, precision=precision, **limits))
     if precision is not None:
         raise PlanError("precision is for tensors; leave it out for arrays")
-    limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
-    return multiply(
-        array_of("a", a), array_of("b", b), scheme, levels, out, strategy=strategy, effort=effort, **cast(Any, limits)
-    )
+    a, b = array_of("a", a), array_of("b", b)
+    return multiply(a, b, scheme, levels, out, strategy=strategy, effort=effort, **limits)
 
 
 def plan(

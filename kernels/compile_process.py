@@ -10,13 +10,12 @@ import contextlib
 import os
 import pickle
 import signal
-import struct
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from typing import Any, BinaryIO, cast
 
 from .planning.machine import Machine
@@ -80,23 +79,13 @@ class CompileProcess:
         )
         try:
             process = self._process = self._process or _started()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            _send(process.stdin, task)
-            while (found := self._answer(process.stdout)) is not None:
-                yield found
+            with _connection(cast(BinaryIO, process.stdin), False) as tasks:
+                tasks.send(task)
+            with _connection(cast(BinaryIO, process.stdout), True) as answers:
+                while (found := _received(answers)) is not None:
+                    yield found
         except (OSError, EOFError, pickle.UnpicklingError, subprocess.SubprocessError):
             self.close()
-
-    def _answer(self, stream: BinaryIO | Any) -> Any:
-        """Return the next message; a process that is silent for too long is ended, which ends the wait."""
-        limit = threading.Timer(LONGEST_SILENCE, self.close)
-        limit.daemon = True
-        limit.start()
-        try:
-            return _receive(stream)
-        finally:
-            limit.cancel()
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
@@ -148,17 +137,20 @@ main()
     return process
 
 
-def _send(stream: BinaryIO | Any, message: object) -> None:
-    data = pickle.dumps(message)
-    stream.write(struct.pack("<q", len(data)) + data)
-    stream.flush()
+def _connection(pipe: BinaryIO, reads: bool) -> Connection:
+    """Return one end of a pipe for pickled objects; closing it leaves the pipe open."""
+    return Connection(os.dup(pipe.fileno()), readable=reads, writable=not reads)
 
 
-def _receive(stream: BinaryIO | Any) -> Any:
-    head = stream.read(8)
-    if len(head) < 8:
+def _received(answers: Connection) -> Any:
+    """Return the next message.
+
+    Raises:
+        EOFError: the process has ended, or is silent for too long.
+    """
+    if not answers.poll(LONGEST_SILENCE):
         raise EOFError
-    return pickle.loads(stream.read(struct.unpack("<q", head)[0]))
+    return answers.recv()
 
 
 def best_plans(task: CompileTask) -> list[Plan]:
@@ -243,12 +235,12 @@ def _key(plan: Plan) -> CandidateKey:
 
 def main() -> None:
     """Answer tasks until the input ends: for each the candidates, each when it is compiled, then None."""
-    answers = os.fdopen(os.dup(1), "wb")
+    tasks, answers = _connection(sys.stdin.buffer, True), _connection(sys.stdout.buffer, False)
     os.dup2(2, 1)  # the compiler may print
     used = 0.0  # what is imported counts with the first candidate
     with contextlib.suppress(EOFError):
         while True:
-            task: CompileTask = _receive(sys.stdin.buffer)
+            task: CompileTask = tasks.recv()
             if task.target is not None:
                 from .cuda.precompile_worker import OfflineDriver
 
@@ -257,5 +249,5 @@ def main() -> None:
                 with contextlib.suppress(Exception):  # the parent compiles what is missing when it loads the code
                     _compile(plan)
                 before, used = used, time.process_time()
-                _send(answers, (_key(plan), used - before))
-            _send(answers, None)
+                answers.send((_key(plan), used - before))
+            answers.send(None)

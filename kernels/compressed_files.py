@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -22,21 +21,6 @@ from .structured.chain import FactorChain
 from .structured.decomposition import Decomposition
 
 STRUCTURES = "lcma_structures"
-
-
-def write_model(
-    path: Path,
-    tensors: Mapping[str, tuple[str, Matrix]],
-    structures: Mapping[str, FactorChain],
-    metadata: Mapping[str, str],
-) -> None:
-    """Write tensors (the format's dtype and the data) with the structures of compressed layers, atomically.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    texts = {name: structure.text for name, structure in structures.items()}
-    write_atomic(path, safetensors.chunks(tensors, {**metadata, STRUCTURES: json.dumps(texts)}))
 
 
 def structures_in(path: Path) -> dict[str, FactorChain]:

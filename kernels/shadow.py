@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ..errors import LcmaError, PlanError
 from .cpu.threads import thread_count
@@ -22,6 +22,7 @@ from .precision import TF32
 from .request import Request
 
 if TYPE_CHECKING:
+    from .cuda.scratch import ScratchCalls
     from .planning.strategy import Executor
 
 SCRATCH_PART = 0.25
@@ -50,16 +51,6 @@ class Learned:
 
     def __str__(self) -> str:
         return f"{self.request}: {self.winner}, {self.ratio:.3f} times as fast as the library's product"
-
-
-class Scratch(Protocol):
-    """Runs executors on scratch operands of one request."""
-
-    def run(self, executor: Executor) -> None:
-        """Run an executor once, or a few times; the device has finished on return."""
-
-    def close(self) -> None:
-        """Free the operands."""
 
 
 class ShadowCalls:
@@ -230,7 +221,7 @@ class _Quiet:
 
 
 class _HostScratch:
-    """`Scratch` of a processor."""
+    """Runs executors on scratch operands of one request on a processor, as `ScratchCalls` does on a GPU."""
 
     def __init__(self, request: Request) -> None:
         from .cpu.bench import CpuBench
@@ -244,7 +235,7 @@ class _HostScratch:
         self._operands = None
 
 
-def _scratch(request: Request, index: int, lesson: Lesson, after: bool) -> Scratch:
+def _scratch(request: Request, index: int, lesson: Lesson, after: bool) -> _HostScratch | ScratchCalls:
     """Return scratch operands of a class; with `after` a GPU first finishes what the caller has launched.
 
     Raises:

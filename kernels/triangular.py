@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
+from typing import Any
 
 from ..arguments import need
 from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
 from ..schemes_db.symmetry import Triangle
-from .arrays import Matrix
 from .operand_kinds import Array, all_tensors
-from .products.triangular import (
-    grouped,
-    strategy_text,
-    triangular,
-    ungrouped,
-    with_unit_diagonal,
-)
-from .request import Request, need_matrices
+from .products.rectangles import scores, values, with_unit_diagonal
+from .products.triangular import strategy_text, triangular_heads
+from .request import need_matrices
 
 
 def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | None = None) -> Array:
@@ -38,12 +30,8 @@ def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | 
         PlanError: the operands do not fit each other.
     """
     text = strategy_text(strategy, scheme)
-    refuse_masks(q=q, k=k)
-    if all_tensors(q, k):
-        from .torch.triangular import causal_qk as of_tensors
-
-        return of_tensors(q, k, text)
-    return _qk(array_of("q", q), array_of("k", k), text)
+    multiply, q, k = _operands(q=q, k=k)
+    return scores(multiply, q, k, text)
 
 
 def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | None = None) -> Array:
@@ -55,12 +43,8 @@ def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | 
         PlanError: the operands do not fit each other.
     """
     text = strategy_text(strategy, scheme)
-    refuse_masks(p=p, v=v)
-    if all_tensors(p, v):
-        from .torch.triangular import causal_pv as of_tensors
-
-        return of_tensors(p, v, text)
-    return _pv(array_of("p", p), array_of("v", v), text)
+    multiply, p, v = _operands(p=p, v=v)
+    return values(multiply, p, v, text)
 
 
 def trmm(
@@ -89,16 +73,10 @@ def trmm(
         raise PlanError(f'side must be "left" or "right", not {side!r}')
     triangle = Triangle(side, lower == transposed)
     text = strategy_text(strategy, scheme)
-    refuse_masks(a=a, b=b)
-    if all_tensors(a, b):
-        from .torch.triangular import trmm as of_tensors
-
-        return of_tensors(a, b, triangle, transposed, unit, text)
-    a, b = array_of("a", a), array_of("b", b)
-    need_matrices(a=a, b=b)
+    multiply, a, b = _operands(a=a, b=b)
     factor = with_unit_diagonal(a) if unit else a
     factor = factor.swapaxes(-1, -2) if transposed else factor
-    return triangular(factor, b, triangle, text) if side == "left" else triangular(b, factor, triangle, text)
+    return multiply(factor, b, triangle, text) if side == "left" else multiply(b, factor, triangle, text)
 
 
 def syrk(
@@ -114,43 +92,21 @@ def syrk(
     need(bool, lower=lower, transposed=transposed)
     triangle = Triangle("out", not lower, shared=True)
     text = strategy_text(strategy, scheme)
-    refuse_masks(a=a)
-    if all_tensors(a):
-        from .torch.triangular import syrk as of_tensors
-
-        return of_tensors(a, triangle, transposed, text)
-    a = array_of("a", a)
-    need_matrices(a=a)
+    multiply, a = _operands(a=a)
     left = a.swapaxes(-1, -2) if transposed else a
-    return triangular(left, left.swapaxes(-1, -2), triangle, text)
+    return multiply(left, left.swapaxes(-1, -2), triangle, text)
 
 
-def _qk(q: Matrix, k: Matrix, strategy: str | None) -> Matrix:
-    need_matrices(q=q, k=k)
-    left, right = grouped(q, k)
-    right = right.swapaxes(-1, -2)
-    rows, cols = q.shape[-2], k.shape[-2]
-    square = min(rows, cols)
-    if rows == cols:
-        return ungrouped(triangular(left, right, Triangle("out"), strategy), q, k)
-    # Rows below the square use every column; columns beyond it are used by no row.
-    request = Request.of(left, right)  # checks that the operands fit each other
-    out = np.zeros((*request.batch, rows, cols), dtype=left.dtype)
-    corner = (..., slice(None, square), slice(None, square))
-    out[corner] = triangular(left[..., :square, :], right[..., :square], Triangle("out"), strategy)
-    if rows > square and math.prod(request.shape):
-        np.matmul(left[..., square:, :], right, out=out[..., square:, :])
-    return ungrouped(out, q, k)
+def _operands(**given: Array) -> Any:
+    """Return the triangular product of arrays or that of tensors, and the operands, which are matrices."""
+    refuse_masks(**given)
+    if not all_tensors(*given.values()):
+        arrays = {name: array_of(name, one) for name, one in given.items()}
+        need_matrices(**arrays)
+        return triangular_heads, *arrays.values()
+    from .cuda.requests import check_alike
+    from .torch.triangular import triangular_mm
 
-
-def _pv(p: Matrix, v: Matrix, strategy: str | None) -> Matrix:
-    need_matrices(p=p, v=v)
-    left, right = grouped(p, v)
-    rows, cols = p.shape[-2:]
-    square = min(rows, cols)
-    if rows == cols:
-        return ungrouped(triangular(left, right, Triangle("left"), strategy), p, v)
-    out = np.empty((*Request.of(left, right).batch, rows, right.shape[-1]), dtype=left.dtype)
-    out[..., :square, :] = triangular(left[..., :square, :square], right[..., :square, :], Triangle("left"), strategy)
-    np.matmul(left[..., square:, :], right, out=out[..., square:, :])
-    return ungrouped(out, p, v)
+    need_matrices(**given)
+    check_alike(*given.values())
+    return triangular_mm, *given.values()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError, RankError, SchemeFormatError
+from ..home import write_atomic
 from ..kernels import safetensors
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
 from .destination import writing
@@ -226,7 +228,7 @@ class Compression:
             PlanError: factors are too large for the weights' dtype.
             LcmaError: the file cannot be written.
         """
-        from ..kernels.compressed_files import write_model
+        from ..kernels.compressed_files import STRUCTURES
 
         tensors: dict[str, tuple[str, Matrix]] = {}
         done = {task.weight.tensor: task.weight for task in self.tasks if task.weight.layer in self._factors}
@@ -239,8 +241,9 @@ class Compression:
             for part, factor in zip(found.structure.factor_names, found.factors, strict=True):
                 tensors[f"{layer}.{part}"] = entry.kind, _stored(factor, entry.kind, layer)
         structures = {**self._earlier, **{name: found.structure for name, found in self._factors.items()}}
+        texts = json.dumps({name: structure.text for name, structure in structures.items()})
         with writing(out):
-            write_model(out, tensors, structures, self._metadata)
+            write_atomic(out, safetensors.chunks(tensors, {**self._metadata, STRUCTURES: texts}))
         self.store.remove(self.keys)
 
     def _decomposed(self, task: Task, matrix: Matrix, say: Callable[[str], None]) -> Decomposition:

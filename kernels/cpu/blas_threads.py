@@ -41,9 +41,8 @@ AGAIN_AFTER = 1.0
 WAITING = frozenset({
     ("threading", "wait"), ("threading", "_wait_for_tstate_lock"), ("selectors", "select"), ("queue", "get"),
     ("concurrent.futures.thread", "_worker"), ("subprocess", "_try_wait"),
-    (f"{__name__.rpartition('.cpu.')[0]}.compile_process", "_receive"),
 })  # fmt: skip
-"""Functions in which a thread waits: of the standard library, and for an answer of the compile process."""
+"""Functions of the standard library in which a thread waits."""
 
 SERVANTS = frozenset({"ipykernel", "zmq", "IPython", "_pydevd_bundle", "debugpy"})
 """Packages whose threads serve a notebook: they multiply no matrices."""

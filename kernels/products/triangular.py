@@ -63,14 +63,6 @@ def triangular_heads(a: Array, b: Array, triangle: Triangle, strategy: str | Non
     return ungrouped(run_triangular(request, left, right, strategy), a, b)
 
 
-def with_unit_diagonal(a: Matrix) -> Matrix:
-    """Return a copy with ones on the diagonal."""
-    copy = np.array(a)
-    size = min(copy.shape[-2:])
-    copy[..., range(size), range(size)] = 1
-    return copy
-
-
 def grouped(a: Array, b: Array) -> tuple[Array, Array]:
     """Split the heads of `a` so that those of `b` broadcast, if b has fewer (GQA)."""
     if a.ndim < 3 or b.ndim < 3:

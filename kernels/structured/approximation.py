@@ -54,13 +54,10 @@ def hierarchical(
     Computed in the matrix's own dtype, float32 at least.
 
     Raises:
-        PlanError: the list is not chainable, or not of the matrix's size.
+        PlanError: the list is not chainable.
     """
-    patterns = tuple(patterns)
-    check_composes(patterns)
     if reason := chain_reason(patterns):
         raise PlanError(f'{reason}; factorize such a list by="alternating"')
-    check_size(dense, patterns)
     whole = chain_pattern(patterns)
     within = rest = factor_parameters(workable(dense), whole)
     squares = float(np.linalg.norm(dense)) ** 2
@@ -91,15 +88,6 @@ def two_factors(weights: Matrix, left: Pattern, right: Pattern) -> tuple[Matrix,
     """
     u, v, dropped = truncated(*rank_blocks(weights, left, right), shared=False)
     return *factors_of_blocks(u, v, left, right), dropped
-
-
-def check_size(dense: Matrix, patterns: Sequence[Pattern]) -> None:
-    """Raise PlanError unless a dense matrix has the sizes of a product and finite entries."""
-    wanted = patterns[0].rows, patterns[-1].cols
-    if dense.shape != wanted:
-        raise PlanError(f"the patterns are of a {wanted[0]} x {wanted[1]} matrix, not of one of shape {dense.shape}")
-    if not np.isfinite(dense).all():
-        raise PlanError("the matrix has entries that are infinite or NaN; there is nothing near it")
 
 
 def workable(dense: Matrix) -> Matrix:
@@ -143,6 +131,10 @@ def factorize(
     matrix: npt.NDArray[Any] = np.asarray(dense)
     if matrix.ndim != 2 or matrix.dtype.kind not in "fc":
         raise PlanError(f"a floating-point matrix is factorised, not {matrix.dtype} of shape {matrix.shape}")
+    if matrix.shape != (wanted := (patterns[0].rows, patterns[-1].cols)):
+        raise PlanError(f"the patterns are of a {wanted[0]} x {wanted[1]} matrix, not of one of shape {matrix.shape}")
+    if not np.isfinite(matrix).all():
+        raise PlanError("the matrix has entries that are infinite or NaN; there is nothing near it")
     if by == "hierarchical":
         return hierarchical(matrix, patterns, on_event)
     if by == "alternating":
@@ -153,34 +145,31 @@ def factorize(
 
 
 def alternating(
-    dense: Matrix, patterns: Sequence[Pattern], *, sweeps: int = SWEEPS, seed: int = 0, on_event: Say = lambda _: None
+    dense: Matrix, patterns: Sequence[Pattern], *, seed: int = 0, on_event: Say = lambda _: None
 ) -> Factorization:
     """Approximate a dense matrix by least squares for one factor after the other, the others fixed.
 
     Each least-squares problem is solved by a few steps of conjugate gradients from the current factor, so that the
     error never increases. The result depends on the random start.
     """
-    dense, patterns, factors = _start(dense, patterns, seed)
+    dense = workable(dense)
+    factors = _start(dense, patterns, seed)
     norm = float(np.linalg.norm(dense)) or 1.0
     error = 1.0
-    for sweep in range(sweeps):
+    for sweep in range(SWEEPS):
         for place in range(len(patterns)):
             residual = _solve(dense, factors, patterns, place)
         error = residual / norm
-        on_event(f"sweep {sweep + 1} of {sweeps}: relative error {error:.3e}")
+        on_event(f"sweep {sweep + 1} of {SWEEPS}: relative error {error:.3e}")
     return Factorization(FactoredMatrix.of(patterns, factors), error)
 
 
-def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> tuple[Matrix, tuple[Pattern, ...], list[Matrix]]:
-    """Return the matrix in a dtype for sums, and random factors whose product has its norm."""
-    patterns = tuple(patterns)
-    check_composes(patterns)
-    check_size(dense, patterns)
-    dense = workable(dense)
-    factors = list(KroneckerSparse(patterns).draw(np.random.default_rng(seed), dense.dtype.name))
+def _start(dense: Matrix, patterns: Sequence[Pattern], seed: int) -> list[Matrix]:
+    """Return random factors whose product has the norm of a matrix."""
+    factors = list(KroneckerSparse(tuple(patterns)).draw(np.random.default_rng(seed), dense.dtype.name))
     drawn = float(np.linalg.norm(_product(factors, patterns)))
     scale = (float(np.linalg.norm(dense)) / drawn) ** (1 / len(factors)) if drawn else 1.0
-    return dense, patterns, [(weights * scale).astype(dense.dtype) for weights in factors]
+    return [(weights * scale).astype(dense.dtype) for weights in factors]
 
 
 def _product(factors: Sequence[Matrix], patterns: Sequence[Pattern], start: int = 0) -> Array:

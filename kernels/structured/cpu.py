@@ -16,12 +16,12 @@ from ..cpu.workspace import Arena, Pool, shared_pool
 from ..dtypes import dtype_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Stage
+from ..planning.strategy import Candidate, Parameters, Stage
 from ..request import Request
 from .blocks import NARROW, Matrix
 from .chain import FactorChain
-from .executor import StructuredExecutor
-from .rewrites import REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
+from .executor import Product
+from .rewrites import WIDENED
 from .strategy import NATURAL_ONLY, StructuredStrategy, batch_first, chain_in
 from .views import PERMUTED, Ends, arrays_in, buffer_rows, copied_ends, held_bytes, view_chain
 
@@ -163,26 +163,16 @@ class CpuStructured(StructuredStrategy):
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         if request.is_empty:
             return 0
-        held = rewritten_bytes(self.name, chain_in(request), request.itemsize) if self.name in REWRITES else 0
-        return self.core(candidate, request).workspace(machine.threads) + held
+        return self.core(candidate, request).workspace(machine.threads) + self.rewritten_chain(request)[1]
 
     def core(self, candidate: Candidate, request: Request) -> ViewProduct:
-        """Return the core of a candidate that can run a request which is not empty."""
-        structure = chain_in(request)
-        if self.name in REWRITES:
-            structure = rewritten_chain(structure, self.name)
+        """Return the core of a candidate that can run a request."""
         slab = None if self.baseline else max(1, min(int(dict(candidate.parameters)["slab"]), request.n))
-        return ViewProduct(structure, request.n, request.dtype, *batch_first(request), slab)
+        return ViewProduct(self.rewritten_chain(request)[0], request.n, request.dtype, *batch_first(request), slab)
 
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        structure = chain_in(request)
-        if request.is_empty:
-            return StructuredExecutor(request, structure, lambda *_: None, 0)
-        core = self.core(candidate, request)
-        rewrite = partial(rewritten, structure=structure, rewrite=self.name) if self.name in REWRITES else None
+    def product(self, candidate: Candidate, request: Request, machine: Machine) -> Product:
         pool = shared_pool if machine.pool is None else machine.pool
-        product = partial(_in_pool, core, pool, machine.threads)
-        return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
+        return partial(_in_pool, self.core(candidate, request), pool, machine.threads)
 
 
 def _in_pool(core: ViewProduct, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:

@@ -9,16 +9,16 @@ from typing import Any
 
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Parameters, Stage
+from ..planning.strategy import Candidate, Parameters, Stage
 from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, block_low_rank_of
 from .chain import FactorChain
-from .cuda_costs import block_stages, kernel_stages, split_stages, transposed_stages, view_stages
+from .cuda_costs import block_stages, kernel_stages, split_stages, view_stages
 from .decode import DECODE_TILES, MOST_COLUMNS, READ, READ_RATE, START, DecodeTile, multiply_few
-from .executor import Product, Rewrite, StructuredExecutor
+from .executor import Product
 from .mixing import mixing_reason, multiply_mixed
-from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
-from .scalar import FusedChain, fused_reason, gather_reason, multiply_gathered
+from .rewrites import BY_HALVES, DENSE, WIDENED
+from .scalar import fused_reason, gather_reason, multiply_gathered, multiply_in_pairs
 from .split import multiply_split, split_reason
 from .strategy import (
     DECODE,
@@ -102,7 +102,7 @@ class CudaStructured(StructuredStrategy):
         return REASONS[self.name](structure.patterns, n, dtype) if self.name in REASONS else None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if 0 in (*request.shape, *request.batch):
+        if request.is_empty:
             return []
         structure = chain_in(request)
         if self.name == DECODE:
@@ -111,33 +111,24 @@ class CudaStructured(StructuredStrategy):
             return block_stages(self.name, structure, request, machine)
         if self.name in (TILED, GATHER, FUSED):
             return kernel_stages(self.name, structure, _choice(candidate), request, machine)
-        stages = {BY_HALVES: split_stages, TRANSPOSED: transposed_stages}.get(self.name, view_stages)
-        return stages(self.name, structure, request, machine)
+        if self.name == BY_HALVES:
+            return split_stages(structure, request, machine)
+        return view_stages(self.name, structure, request, machine)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound of the memory that torch allocates."""
         if 0 in request.shape:
             return 0
-        structure, item, n = chain_in(request), request.itemsize, request.n
-        patterns = structure.patterns
-        held = rewritten_bytes(self.name, structure, item) if self.name in REWRITES else 0
+        n, (chain, held) = request.n, self.rewritten_chain(request)
+        patterns = chain.patterns
         if self.name == BY_HALVES:  # X in halves, the product, and results between factors
             elements = max(one.rows + one.cols for one in patterns) + sum(one.rows for one in patterns[1:])
             return held + 4 * (elements * n + 8 * elements)
-        chain = rewritten_chain(structure, self.name) if self.name in (WIDENED, DENSE) else structure
         ends = batch_first(request) if self.name in (STRIDED, WIDENED, TRANSPOSED) else (False, False)
-        return held + sum(buffer_rows(chain, *ends)) * padded(n) * item
+        return held + sum(buffer_rows(chain, *ends)) * padded(n) * request.itemsize
 
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        structure, held = chain_in(request), self.workspace(candidate, request, machine)
-        rewrite: Rewrite | None = None
-        if self.name in REWRITES:
-            rewrite = partial(rewritten, structure=structure, rewrite=self.name)
-        return StructuredExecutor(request, structure, self._product(candidate, structure, request), held, rewrite)
-
-    def _product(self, candidate: Candidate, structure: FactorChain, request: Request) -> Product:
-        """Return the product by the factors, or by the rewritten ones."""
-        dtype = request.arithmetic
+    def product(self, candidate: Candidate, request: Request, machine: Machine) -> Product:
+        structure, dtype = chain_in(request), request.arithmetic
         if self.name == TRANSPOSED:
             return partial(multiply_transposed, view_chain(structure, *batch_first(request)))
         if self.name == DECODE and (known := _decoded(structure)) is not None:
@@ -147,13 +138,14 @@ class CudaStructured(StructuredStrategy):
             return partial(multiply_mixed, structure)
         patterns = structure.patterns
         if self.name == FUSED:
-            return FusedChain(patterns, dtype).run
+            return partial(multiply_in_pairs, patterns, dtype)
         tiled = partial(_tiled, dtype, _choice(candidate))
         by_name: dict[str, FactorProduct] = {TILED: tiled, GATHER: multiply_gathered, BY_HALVES: multiply_split}
         if self.name in by_name:
             return partial(factor_by_factor, by_name[self.name], patterns)
-        chain = rewritten_chain(structure, self.name) if self.name in REWRITES else structure
-        return view_chain(chain, *(first and request.n > 1 for first in batch_first(request))).run
+        return view_chain(
+            self.rewritten_chain(request)[0], *(first and request.n > 1 for first in batch_first(request))
+        ).run
 
 
 def _decoded(structure: FactorChain) -> BlockLowRank | None:

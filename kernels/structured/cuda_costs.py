@@ -26,11 +26,11 @@ from .block_low_rank import Blast, BlockLowRank
 from .blocks import alternating_rows
 from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
-from .rewrites import DENSE, REWRITES, WIDENED, rewritten_chain
+from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten_chain
 from .scalar import fused_places, gather_reason
 from .split import TILES as SPLIT_TILES
 from .split import split_seconds
-from .strategy import FUSED, GATHER, STRIDED, TILED, batch_first
+from .strategy import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, batch_first
 from .tiles import tile_of
 from .views import FactorStep, copied_ends, steps_of
 
@@ -101,7 +101,7 @@ tiles of several diagonals reach 0.5 to 0.9 of this, and were fastest only below
 CALL, LAUNCH = 22e-6, 8e-6
 """Host seconds of a call and of each kernel launch, hidden if the device takes longer."""
 
-VIEWS: Mapping[str, float] = {"strided": 5e-6, "widened": 5e-6, "dense": 5e-6, "split": 160e-6}
+VIEWS: Mapping[str, float] = {**dict.fromkeys((STRIDED, WIDENED, DENSE, TRANSPOSED), 5e-6), BY_HALVES: 160e-6}
 """Host seconds per factor for creating views; of split for its memory and two descriptors too, from (1,192,192,2)."""
 
 SPLIT_LAUNCHES = 4
@@ -239,29 +239,25 @@ def _computing_seconds(factor: Pattern, n: int, dtype: str, costs: CudaCostModel
     return best
 
 
-def launched(strategy: str, patterns: Sequence[Pattern], request: Request) -> Sequence[tuple[int, ...]]:
-    """Return the factors of every launch of a kernel, right-most first."""
-    if strategy == FUSED:
-        return fused_places(patterns, request.n, request.arithmetic)
-    return [(place,) for place in reversed(range(len(patterns)))]
-
-
 def view_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
-    """Return the stages of GEMMs on views, by the factors or by rewritten ones, and of permuted ends."""
+    """Return the stages of GEMMs on views, by the factors or by rewritten ones, and of permuted or transposed ends."""
     structure = rewritten_chain(structure, strategy) if strategy in REWRITES else structure
     ends = copied_ends(structure, *batch_first(request))
     steps, stages, costs = steps_of(structure, *ends), [], CudaCostModel.of(machine)
+    launches = sum(step.calls for step in steps)
     for step in steps:
         stages.append(_gemm_stage(step, request, costs, strategy == WIDENED))
-        turned = step.pattern.cols * (ends[0] and step is steps[0]) + step.pattern.rows * (
-            ends[1] and step is steps[-1]
-        )
-        if turned:
-            moved = 2 * turned * request.n * request.itemsize
+        features = step.pattern.cols * (ends[0] and step is steps[0])
+        features += step.pattern.rows * (ends[1] and step is steps[-1])
+        if features and strategy != TRANSPOSED:
+            moved = 2 * features * request.n * request.itemsize
             share = [part for least, part in COPY_SHARES[request.itemsize] if least <= step.pattern.d][-1]
             stages.append(Stage("permutations", 0, moved, seconds_or_none(float(costs.combine(moved)) / share)))
-    copies = 2 * sum(stage.name == "permutations" for stage in stages)
-    return with_launches(stages, strategy, len(steps), sum(step.calls for step in steps) + copies)
+            launches += 2
+    if strategy == TRANSPOSED:
+        stages.append(_transpositions(structure, *ends, request, costs))
+        launches += sum(ends)
+    return with_launches(stages, strategy, len(steps), launches)
 
 
 def kernel_stages(
@@ -270,7 +266,8 @@ def kernel_stages(
     """Return the stages of launches of our kernels; a factor that none multiplies runs by GEMMs on views."""
     patterns, costs, n, dtype = structure.patterns, CudaCostModel.of(machine), request.n, request.arithmetic
     stages: list[Stage] = []
-    for places in launched(strategy, patterns, request):
+    launches = fused_places(patterns, n, dtype) if strategy == FUSED else [(i,) for i in range(len(patterns))[::-1]]
+    for places in launches:
         some = [patterns[place] for place in places]
         if strategy == TILED:
             seconds = tile_seconds(some[0], n, dtype, choice, costs)
@@ -279,8 +276,7 @@ def kernel_stages(
         elif strategy == GATHER or gather_reason(some, n, dtype) is None:
             seconds = scalar_seconds(some, n, dtype, GATHER_SHARES, costs)
         else:
-            single = KroneckerSparse((some[0],))
-            stages.append(_gemm_stage(steps_of(single)[0], request, costs, False))
+            stages.append(_gemm_stage(steps_of(KroneckerSparse((some[0],)))[0], request, costs))
             continue
         stages.append(factor_stage(some, n, request, seconds))
     return with_launches(stages, strategy, len(patterns), len(patterns))
@@ -296,23 +292,19 @@ def factor_stage(
     return Stage(" * ".join(one.label for one in patterns), flops, moved, seconds_or_none(seconds), product)
 
 
-def transposed_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
-    """Return the stages of the factors and the transpositions around them, without traffic within the cache."""
-    item, n, costs = request.itemsize, request.n, CudaCostModel.of(machine)
-    first, last = copied_ends(structure, *batch_first(request))
-    steps, patterns = steps_of(structure, first, last), structure.patterns
-    stages = [_gemm_stage(step, request, costs, False) for step in steps]
+def _transpositions(structure: FactorChain, first: bool, last: bool, request: Request, costs: CudaCostModel) -> Stage:
+    """Return the stage of transposed ends, without traffic within the cache."""
+    item, n, patterns = request.itemsize, request.n, structure.patterns
     held = sum(alternating_rows(patterns, first, last)) * n * item
-    passes = 1 if held <= max(machine.profile.caches, default=0) else 2
+    passes = 1 if held <= max(costs.profile.caches, default=0) else 2
     moved, kernels = passes * (patterns[-1].cols * first + patterns[0].rows * last) * n * item, first + last
     seconds = None
     if item in TRANSPOSITION_SHARES and kernels:
         seconds = seconds_or_none(kernels * float(costs.combine(moved / kernels)) / TRANSPOSITION_SHARES[item])
-    stages.append(Stage("transpositions", 0, moved, seconds))
-    return with_launches(stages, STRIDED, len(patterns), kernels + sum(step.calls for step in steps))
+    return Stage("transpositions", 0, moved, seconds)
 
 
-def split_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
+def split_stages(structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of products by halves; prices are those of dense ones and of our transpositions."""
     stages, costs, n = [], CudaCostModel.of(machine), request.n
     for one in reversed(structure.patterns):
@@ -324,7 +316,7 @@ def split_stages(strategy: str, structure: FactorChain, request: Request, machin
         flops, seconds = 2.0 * one.nonzeros * n, max(multiplied, streamed)
         stages.append(Stage(one.label, flops, given + wanted, seconds, (one.b, one.c, n)))
     factors = len(structure.patterns)
-    return with_launches(stages, strategy, factors, SPLIT_LAUNCHES * factors)
+    return with_launches(stages, BY_HALVES, factors, SPLIT_LAUNCHES * factors)
 
 
 def with_launches(stages: list[Stage], strategy: str, factors: int, launches: int) -> list[Stage]:
@@ -336,7 +328,7 @@ def with_launches(stages: list[Stage], strategy: str, factors: int, launches: in
     return [*stages, Stage("launches", 0, 0, shown)]
 
 
-def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widened: bool) -> Stage:
+def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widened: bool = False) -> Stage:
     """Return the stage of the batched GEMMs of one factor."""
     one, n, calls = step.pattern, request.n, step.calls
     seconds = calls * block_seconds(request.arithmetic, one.b, one.c, n, one.blocks // calls, costs)
@@ -349,31 +341,25 @@ def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widene
 def block_stages(strategy: str, structure: BlockLowRank, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of a low-rank, Monarch or BLAST product by GEMMs, or with one of our kernels.
 
-    Without seconds where the strategy was not measured: tiled has a price for BLAST products of many columns.
+    Without seconds where the strategy was not measured: tiled has a price for BLAST products of many columns, where
+    the middle products by our kernel take what the copy of their operands takes. Uncalibrated dtypes are priced by
+    measured rates and copies.
     """
-    n = request.n
+    n, item, dtype, costs = request.n, request.itemsize, request.arithmetic, CudaCostModel.of(machine)
     factors = (Pattern(1, structure.rows, structure.cols, 1),) if strategy == DENSE else structure.patterns[::-1]
     priced = strategy in (STRIDED, DENSE) or (strategy == TILED and isinstance(structure, Blast) and n >= MANY)
+    whole, calibrated = item * sum(one.moved_elements(n) for one in factors), is_calibrated(dtype, costs)
+    hot = n > FEW_COLUMNS and whole <= max(costs.profile.caches, default=0)  # all that is read and written is cached
     stages = []
     for one in factors:
-        seconds = _block_seconds(strategy, one, factors, request, CudaCostModel.of(machine)) if priced else math.nan
+        size, mixed = one.moved_elements(n) * item, strategy == TILED and one is factors[1]
+        if not priced:
+            seconds = math.nan
+        elif calibrated:
+            by_vendor = gemm_seconds(one, n, dtype, item, hot, len(factors), costs)
+            seconds = START + moving_seconds(size, hot, costs) if mixed else by_vendor
+        else:
+            multiplying = 0.0 if mixed else block_seconds(dtype, one.b, one.c, n, one.blocks, costs)
+            seconds = max(multiplying, float(costs.combine(size)))
         stages.append(factor_stage((one,), n, request, seconds, (one.b, one.c, n)))
     return stages
-
-
-def _block_seconds(
-    strategy: str, one: Pattern, factors: Sequence[Pattern], request: Request, costs: CudaCostModel
-) -> float:
-    """Return the seconds of one factor; NaN if unknown. Uncalibrated dtypes are priced by measured rates and copies.
-
-    BLAST's middle products by our kernel take what the copy of their operands takes.
-    """
-    n, item, calibrated = request.n, request.itemsize, is_calibrated(request.arithmetic, costs)
-    moving = float(costs.combine(one.moved_elements(n) * item))
-    whole = item * sum(one.moved_elements(n) for one in factors)
-    hot = n > FEW_COLUMNS and whole <= max(costs.profile.caches, default=0)  # all that is read and written is cached
-    if strategy == TILED and one is factors[1]:
-        return START + moving_seconds(one.moved_elements(n) * item, hot, costs) if calibrated else moving
-    if calibrated:
-        return gemm_seconds(one, n, request.arithmetic, item, hot, len(factors), costs)
-    return max(block_seconds(request.arithmetic, one.b, one.c, n, one.blocks, costs), moving)

@@ -32,12 +32,7 @@ def dense_factor(weights: Array, pattern: Pattern) -> Array:
 def factor_parameters(matrix: Matrix, pattern: Pattern) -> Matrix:
     """Return the parameters (a, d, b, c) of a matrix (rows, cols); entries outside the support are ignored."""
     a, b, c, d = pattern.sizes
-    full = matrix.reshape(a, b, d, a, c, d)
-    weights = np.empty(pattern.parameter_shape, matrix.dtype)
-    for i in range(a):
-        for j in range(d):
-            weights[i, j] = full[i, :, j, i, :, j]
-    return weights
+    return np.ascontiguousarray(np.einsum("ibjicj->ijbc", matrix.reshape(a, b, d, a, c, d)))  # a view of diagonals
 
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:

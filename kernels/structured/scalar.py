@@ -142,24 +142,22 @@ def _launch(
     )
 
 
-@dataclass(frozen=True)
-class FusedChain:
-    """K1 ... KL X by the launches of `fused_places`; unfused factors are gathered, or multiplied on views."""
+def multiply_in_pairs(
+    patterns: Sequence[Pattern], dtype: str, factors: Sequence[Tensor], x: Tensor, out: Tensor
+) -> None:
+    """Compute out (rows, n) = K1 ... KL x (cols, n) by the launches of `fused_places`; between them the batch is last.
 
-    patterns: tuple[Pattern, ...]
-    dtype: str
-
-    def run(self, factors: Sequence[Tensor], x: Tensor, out: Tensor) -> None:
-        """Compute out (rows, n) = K1 ... KL x (cols, n); between launches the batch is last."""
-        n = x.shape[1]
-        for places in fused_places(self.patterns, n, self.dtype):
-            head = self.patterns[places[0]]
-            target = out if places[0] == 0 else empty_result(x, head.rows, first=False)
-            if len(places) == 2:
-                weights = factors[places[0]], factors[places[1]]
-                multiply_fused(weights, (head, self.patterns[places[1]]), x, target)
-            elif gather_reason((head,), n, self.dtype) is None:
-                multiply_gathered(factors[places[0]], head, x, target)
-            else:
-                multiply_strided(KroneckerSparse((head,)), [factors[places[0]]], x, target)
-            x = target
+    Unfused factors are gathered, or multiplied on views.
+    """
+    n = x.shape[1]
+    for places in fused_places(patterns, n, dtype):
+        head = patterns[places[0]]
+        target = out if places[0] == 0 else empty_result(x, head.rows, first=False)
+        if len(places) == 2:
+            weights = factors[places[0]], factors[places[1]]
+            multiply_fused(weights, (head, patterns[places[1]]), x, target)
+        elif gather_reason((head,), n, dtype) is None:
+            multiply_gathered(factors[places[0]], head, x, target)
+        else:
+            multiply_strided(KroneckerSparse((head,)), [factors[places[0]]], x, target)
+        x = target

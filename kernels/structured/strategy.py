@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ...errors import PlanError
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Parameters, Proposal, Stage
+from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal
 from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
 from .chain import FactorChain
-from .rewrites import DENSE, WIDENED
+from .executor import Product, StructuredExecutor
+from .rewrites import DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
 
 FAMILY = "structured"
 
@@ -36,8 +38,22 @@ class StructuredStrategy(BaseStrategy):
         """Return the reason why the device cannot run a candidate for such a request, or None."""
 
     @abstractmethod
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """See `Strategy.predict`."""
+    def product(self, candidate: Candidate, request: Request, machine: Machine) -> Product:
+        """Return the product by the factors, or by the rewritten ones."""
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        structure, rewrite = chain_in(request), None
+        if self.name in REWRITES:
+            rewrite = partial(rewritten, structure=structure, rewrite=self.name)
+        product = self.product(candidate, request, machine)
+        return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
+
+    def rewritten_chain(self, request: Request) -> tuple[FactorChain, int]:
+        """Return the chain that a product multiplies by, and the bytes of its factors if they are rewritten."""
+        structure = chain_in(request)
+        if self.name not in REWRITES:
+            return structure, 0
+        return rewritten_chain(structure, self.name), rewritten_bytes(self.name, structure, request.itemsize)
 
     def settings(self, request: Request) -> Iterable[Parameters]:
         """Return the parameters of the candidates, the preferred ones first."""

@@ -6,22 +6,10 @@ from ..cuda.launch import starter
 from .blocks import Factors, Tensor, empty_result
 from .chain import FactorChain
 from .tiles import triton_reason
-from .views import Ends, ViewChain, copied_ends, tensors_like
+from .views import PERMUTED, Ends, ViewChain, copied_ends, tensors_like
 
 TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4), 16: (32, 16, 4)}
 """Rows and columns of a tile, and warps of its program, by bytes of an element."""
-
-
-def naive_gather(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
-    """Compute `gather_transposed` by torch."""
-    natural = source.mT.unflatten(0, (-1, inner, d))
-    target.unflatten(0, (-1, d, inner)).copy_(natural.transpose(1, 2))
-
-
-def naive_scatter(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
-    """Compute `scatter_transposed` by torch."""
-    natural = target.mT.unflatten(0, (-1, inner, d))
-    natural.copy_(source.unflatten(0, (-1, d, inner)).transpose(1, 2))
 
 
 def gather_transposed(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
@@ -55,17 +43,25 @@ def _launch(source: Tensor, target: Tensor, inner: int, d: int, gathers: bool = 
     )
 
 
+TRANSPOSED_ENDS = Ends(
+    lambda x, packed, outer, inner, d: gather_transposed(x.mT, packed, inner, d),
+    lambda packed, y, outer, inner, d: scatter_transposed(packed, y.mT, inner, d),
+    first=False,
+)
+"""Batch-first ends are transposed, with the rows of every block (i, j) gathered: a factor between two transpositions is
+one batched GEMM of contiguous blocks."""
+
+
 def gathered_blocks(matrix: Tensor, inner: int = 1, d: int = 1) -> Tensor:
     """Return the blocks (a d, inner, n) of a batch-first matrix (a inner d, n), contiguous; on a GPU by our kernel."""
     target = matrix.new_empty(matrix.shape)
-    transpose = gather_transposed if _is_ours(matrix) else naive_gather
-    transpose(matrix.mT, target, inner, d)
+    _ends_of(matrix).gather(matrix, target, len(matrix) // (inner * d), inner, d)
     return target.view(-1, inner, matrix.shape[1])
 
 
 def batch_last(matrix: Tensor) -> Tensor:
     """Return the matrix (features, n) with contiguous rows; on a GPU a transposed one is copied by our kernel."""
-    if matrix.is_contiguous() or not _is_ours(matrix):
+    if matrix.is_contiguous() or _ends_of(matrix) is PERMUTED:
         return matrix.contiguous()
     return gathered_blocks(matrix).view(matrix.shape)
 
@@ -74,23 +70,14 @@ def batch_first(blocks: Tensor, inner: int = 1, d: int = 1) -> Tensor:
     """Return the matrix (a inner d, n), batch-first, of contiguous blocks (a d, inner, n)."""
     source = blocks.reshape(-1, blocks.shape[-1])
     found = empty_result(source, len(source), first=True)
-    transpose = scatter_transposed if _is_ours(found) else naive_scatter
-    transpose(source, found.mT, inner, d)
+    _ends_of(found).scatter(source, found, len(source) // (inner * d), inner, d)
     return found
 
 
-def _is_ours(matrix: Tensor) -> bool:
-    """Return whether our kernel transposes this batch-first matrix."""
-    return matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES and triton_reason() is None
-
-
-TRANSPOSED_ENDS = Ends(
-    lambda x, packed, outer, inner, d: gather_transposed(x.mT, packed, inner, d),
-    lambda packed, y, outer, inner, d: scatter_transposed(packed, y.mT, inner, d),
-    first=False,
-)
-"""Batch-first ends are transposed, with the rows of every block (i, j) gathered: a factor between two transpositions is
-one batched GEMM of contiguous blocks."""
+def _ends_of(matrix: Tensor) -> Ends:
+    """Return how this batch-first matrix is copied: by our kernel, or by torch where it does not transpose it."""
+    ours = matrix.is_cuda and matrix.stride(0) == 1 and matrix.itemsize in TILES and triton_reason() is None
+    return TRANSPOSED_ENDS if ours else PERMUTED
 
 
 def multiply_transposed(chain: ViewChain, factors: Factors, x: Tensor, out: Tensor) -> None:

@@ -19,7 +19,7 @@ from ..plans.tuning import tune
 from ..precision import TF32
 from ..request import Layout, Request
 from .layers import FastConv1D, FastLinear, FastModule, unpackable
-from .modules import Filter, LinearPlace, is_parallelised, linear_places
+from .modules import Filter, LinearPlace, is_sharded, linear_places
 
 ON_PROCESSOR = ("float32", "float64")
 """dtypes of layers that are replaced on the CPU: half precision is multiplied in float32 there."""
@@ -228,7 +228,7 @@ class _Planner:
 def _part(place: LinearPlace) -> Tensor:
     """Return the part (outputs, inputs) of the weight that this process multiplies by: all of it, but for a DTensor."""
     weight: Any = place.weight
-    part: Tensor = weight.to_local() if is_parallelised(place.module) else weight
+    part: Tensor = weight.to_local() if is_sharded(weight) else weight
     return part
 
 

@@ -11,9 +11,11 @@ from torch import Tensor
 from ...arguments import NUMBER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
+from ..products.rectangles import scores as causal_scores
+from ..products.rectangles import transposed_values, values
 from ..products.triangular import strategy_text
 from .bilinear import is_transformed, sum_to
-from .triangular import causal_pv, causal_qk, transposed_pv
+from .triangular import triangular_mm
 
 LEAST_WORK = 2**21
 """Length times head size from which float32 and float64 on the CPU are computed by our products: measured on two
@@ -149,13 +151,13 @@ class CausalAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, query, key, value, bias, sinks, kept, factor, strategy):
-        weights = causal_qk(query * factor, key, strategy)
+        weights = causal_scores(triangular_mm, query * factor, key, strategy)
         sunk = softmax_rows(weights, bias, sinks)
         dropped = weights if kept is None else weights * kept
         ctx.save_for_backward(query, key, value, bias, sinks, weights, kept, sunk)
         ctx.factor, ctx.strategy = factor, strategy
         ctx.mark_non_differentiable(dropped)
-        return causal_pv(dropped, value, strategy), dropped
+        return values(triangular_mm, dropped, value, strategy), dropped
 
     @staticmethod
     def backward(ctx, grad, _):
@@ -172,15 +174,15 @@ class CausalAttention(torch.autograd.Function):
         grad_value = None
         if needs[2]:
             dropped = weights if kept is None else weights * kept
-            grad_value = sum_to(transposed_pv(dropped, grad, ctx.strategy), value)
-        scores = causal_qk(grad, value, ctx.strategy)
+            grad_value = sum_to(transposed_values(triangular_mm, dropped, grad, ctx.strategy), value)
+        scores = causal_scores(triangular_mm, grad, value, ctx.strategy)
         if kept is not None:
             scores *= kept
         means = softmax_backward(scores, weights)
-        grad_query = causal_pv(scores, key, ctx.strategy).mul_(ctx.factor) if needs[0] else None
+        grad_query = values(triangular_mm, scores, key, ctx.strategy).mul_(ctx.factor) if needs[0] else None
         grad_key = None
         if needs[1]:
-            grad_key = sum_to(transposed_pv(scores, query, ctx.strategy), key).mul_(ctx.factor)
+            grad_key = sum_to(transposed_values(triangular_mm, scores, query, ctx.strategy), key).mul_(ctx.factor)
         grad_bias = None
         if needs[3]:
             grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype)
@@ -204,9 +206,9 @@ def attention_graph(
 
     For compilers and higher derivatives; several matrices of the size of the scores are allocated at a time.
     """
-    weights = causal_softmax(causal_qk(query * factor, key, strategy), bias, sinks)
+    weights = causal_softmax(causal_scores(triangular_mm, query * factor, key, strategy), bias, sinks)
     dropped = weights if kept is None else weights * kept
-    return causal_pv(dropped, value, strategy), dropped
+    return values(triangular_mm, dropped, value, strategy), dropped
 
 
 def causal_softmax(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor:

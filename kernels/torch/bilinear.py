@@ -13,6 +13,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from ...errors import PlanError
 from ..learning import deferred, is_paused
+from .modules import is_sharded
 
 LIBRARY = torch.library.Library("lcma", "FRAGMENT")
 
@@ -149,11 +150,6 @@ def is_differentiated(*tensors: Tensor) -> bool:
     """Return whether autograd records products of these tensors, or they may have tangents of forward AD."""
     recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
     return recorded or forward_ad._current_level >= 0
-
-
-def is_sharded(tensor: Tensor) -> bool:
-    """Return whether this is a DTensor; checked by name, since the defining module is slow to import."""
-    return type(tensor).__name__ == "DTensor"
 
 
 def refuse_sharded(*tensors: Tensor) -> None:

@@ -14,7 +14,7 @@ from ..cuda.dtypes import check_precision
 from ..factored import BATCH_FIRST, BATCH_LAST, check_order
 from ..structured.chain import FactorChain
 from ..structured.matrix import FactoredMatrix
-from .bilinear import is_sharded
+from .modules import is_sharded
 from .packed_weight import PackedModule
 from .processor import stored_array, stored_tensor
 from .structured import dense_where_faster, multiply_factors

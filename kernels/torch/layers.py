@@ -13,12 +13,9 @@ from torch.nn import functional
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
-from ..cuda.dtypes import check_dense_precision, dense_precision
-from ..cuda.machine import index_of
-from ..cuda.requests import request_of
+from ..cuda.dtypes import check_dense_precision
 from . import dispatch
-from .bilinear import is_sharded
-from .modules import is_conv1d, is_plain
+from .modules import is_conv1d, is_plain, is_sharded
 from .ops import bilinear_mm, is_small, is_the_vendors, recipe_of
 from .packed_weight import PackedModule, PackedWeight, unwatch, watch
 from .recipe import AUTO, ProductRecipe
@@ -137,12 +134,9 @@ class FastModule(PackedModule):
         right = self.right.detach()
         if is_sharded(right):
             right = cast(Any, right).to_local()
-        rows_of_a, parsed = right.new_empty((rows, right.shape[0])), ProductRecipe.parse(recipe)
-        precision = dense_precision(right, parsed.precision)
-        request = request_of(rows_of_a, right, precision, static="B" if packed is not None else None)
-        plan = dispatch.recipe_plan(parsed, request, index_of(right.device))
+        plan = dispatch.plan_for_rows(ProductRecipe.parse(recipe), right, rows, static=packed is not None)
         time = "" if plan.seconds is None else f", predicted {1e3 * plan.seconds:.3g} ms"
-        return f"{request}: {plan.candidate}{time}"
+        return f"{plan.request}: {plan.candidate}{time}"
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, recipe={self.recipe}"

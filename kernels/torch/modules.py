@@ -126,7 +126,7 @@ class _ModuleWalk:
             return reason
         weight = module.weight
         assert isinstance(weight, Tensor)
-        if is_parallelised(module):
+        if is_sharded(weight):
             if reason := _sharded_reason(module, names[0].startswith(self.under_fsdp), self.new_weight):
                 return reason
         elif type(weight) is not nn.Parameter:
@@ -210,9 +210,9 @@ def is_conv1d(module: nn.Module) -> bool:
     return named and isinstance(weight, Tensor) and weight.dim() == 2
 
 
-def is_parallelised(module: nn.Module) -> bool:
-    """Return whether a module's weight is a DTensor; checked by name, since the defining module is slow to import."""
-    return type(getattr(module, "weight", None)).__name__ == "DTensor"
+def is_sharded(tensor: Tensor) -> bool:
+    """Return whether this is a DTensor; checked by name, since the defining module is slow to import."""
+    return type(tensor).__name__ == "DTensor"
 
 
 def _sharded_reason(module: nn.Module, under_fsdp: bool, new_weight: bool) -> str | None:

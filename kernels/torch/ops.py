@@ -31,12 +31,12 @@ from .bilinear import (
     define_bilinear,
     is_differentiated,
     is_eager,
-    is_sharded,
     refuse_sharded,
     register_autocast,
     sum_to,
 )
 from .flops import classical_flops, flop_formula
+from .modules import is_sharded
 from .processor import through_numpy
 from .recipe import AUTO, ProductRecipe, named
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributed.tensor import DeviceMesh, DTensor, Partial, Placement, Replicate, Shard
 
 from ...errors import PlanError
+from ..request import matmul_shape, product_sizes
 from .placements import Placements, ShardedOperand, dual, fitting_left, layer_rule, product_rule, shown
 
 Product = Callable[[Tensor, Tensor], Tensor]
@@ -32,10 +33,11 @@ def sharded_product(
     left, right = _operand(a), _operand(b)
     if left is None or right is None:
         raise PlanError(_mixed(a, b.t() if transposed else b))
-    rule = product_rule(left, right.transposed() if transposed else right)
+    right = right.transposed() if transposed else right
+    rule = product_rule(left, right)
     grad_a, grad_b = rule.grads
-    grad_b = ShardedOperand(grad_b, right.shape[::-1]).transposed().placements if transposed else grad_b
-    shape = _shape(left.shape, right.shape[::-1] if transposed else right.shape)
+    grad_b = ShardedOperand(grad_b, right.shape).transposed().placements if transposed else grad_b
+    product_sizes(left, right)
 
     def run(part_a: Tensor, part_b: Tensor) -> Tensor:
         part_b = part_b.t() if transposed else part_b
@@ -46,6 +48,7 @@ def sharded_product(
             )
         return product(part_a, part_b)
 
+    shape = torch.Size(matmul_shape(left.shape, right.shape))
     return _by_parts(run, (a, b), (grad_a, grad_b), rule.result, shape, bias)
 
 
@@ -108,13 +111,6 @@ def _by_parts(
 
 def _operand(x: Tensor) -> ShardedOperand | None:
     return ShardedOperand(tuple(x.placements), tuple(x.shape)) if isinstance(x, DTensor) else None
-
-
-def _shape(a: tuple[int, ...], b: tuple[int, ...]) -> torch.Size:
-    """Return the global shape of the product."""
-    if a[-1] != b[-2]:
-        raise PlanError(f"inner sizes differ: {a[-1]} and {b[-2]}")
-    return torch.Size((*torch.broadcast_shapes(a[:-2], b[:-2]), a[-2], b[-1]))
 
 
 def _local_bias(bias: Tensor, placements: Placements, axis: int, mesh: DeviceMesh) -> Tensor:

@@ -1,4 +1,4 @@
-"""Rounding to e4m3 against torch's, and the reference product in numpy."""
+"""Rounding to e4m3 by the definition of its values, and the reference product in numpy."""
 
 import numpy as np
 import pytest
@@ -6,39 +6,49 @@ import pytest
 from lcma.kernels.cuda.fp8_naive import FLOOR, fp8_product, quantise_blocks, quantise_rows
 from lcma.kernels.e4m3 import LARGEST, decode, encode
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 
 EVERY = np.arange(256, dtype=np.uint8)
 
 
-def by_torch(values):
-    """Bits by torch, whose conversion makes values beyond the largest NaN: those are cut to it first."""
-    cut = torch.from_numpy(values).clamp(-LARGEST, LARGEST)
-    return cut.to(torch.float8_e4m3fn).view(torch.uint8).numpy()
+def by_definition(codes):
+    """The values of codes by their bits, sign, exponent and mantissa; NaN where all bits but the sign are set."""
+    exponent, mantissa = (codes >> 3) & 15, codes & 7
+    values = np.where(exponent == 0, mantissa * 2.0**-9, (8 + mantissa) * 2.0 ** (exponent - 10.0))
+    return np.where(codes & 0x7F == 0x7F, np.nan, values * np.where(codes & 0x80, -1.0, 1.0)).astype(np.float32)
 
 
-def test_every_value_is_torchs():
-    theirs = torch.from_numpy(EVERY).view(torch.float8_e4m3fn).float().numpy()
-    np.testing.assert_array_equal(decode(EVERY), theirs)
-    numbers = ~np.isnan(theirs)
+def nearest(values):
+    """The codes whose values are nearest, of two that are equally near the even one."""
+    known = by_definition(EVERY[:0x7F]).astype(np.float64)
+    far = np.abs(known - np.minimum(np.abs(values.astype(np.float64)), LARGEST)[:, None])
+    least = far.min(1, keepdims=True)
+    codes = np.argmin(np.where(far == least, EVERY[:0x7F] & 1, 2), 1)
+    return (codes | np.where(np.signbit(values), 0x80, 0)).astype(np.uint8)
+
+
+def test_every_value_is_that_of_its_bits():
+    values = by_definition(EVERY.astype(int))
+    np.testing.assert_array_equal(decode(EVERY), values)
+    numbers = ~np.isnan(values)
     assert numbers.sum() == 254
-    np.testing.assert_array_equal(encode(theirs[numbers]), EVERY[numbers])
+    np.testing.assert_array_equal(encode(values[numbers]), EVERY[numbers])
 
 
-def test_ties_and_their_neighbours_are_rounded_as_torch_does():
+def test_ties_and_their_neighbours_are_rounded_to_the_nearest():
     values = np.sort(decode(EVERY[:0x7F]))
     ties = ((values[1:].astype(np.float64) + values[:-1]) / 2).astype(np.float32)
     near = np.concatenate([ties, np.nextafter(ties, np.float32(np.inf)), np.nextafter(ties, np.float32(0))])
     near = np.concatenate([near, -near])
-    np.testing.assert_array_equal(encode(near), by_torch(near))
+    np.testing.assert_array_equal(encode(near), nearest(near))
 
 
-def test_random_bits_of_float32_are_rounded_as_torch_does():
+def test_random_bits_of_float32_are_rounded_to_the_nearest():
     rng = np.random.default_rng(0)
-    words = rng.integers(0, 1 << 32, 200_000, dtype=np.uint32).view(np.float32)
-    spread = (rng.standard_normal(200_000) * np.exp2(rng.uniform(-12, 10, 200_000))).astype(np.float32)
+    words = rng.integers(0, 1 << 32, 20_000, dtype=np.uint32).view(np.float32)
+    spread = (rng.standard_normal(20_000) * np.exp2(rng.uniform(-12, 10, 20_000))).astype(np.float32)
     for values in (words[np.isfinite(words)], spread):
-        np.testing.assert_array_equal(encode(values), by_torch(values))
+        np.testing.assert_array_equal(encode(values), nearest(values))
 
 
 def test_values_beyond_the_largest_are_cut_and_nan_stays():

@@ -27,10 +27,9 @@ from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tiles import FactorTile, multiply_tiled
 from lcma.kernels.structured.transposition import (
     gather_transposed,
-    naive_gather,
-    naive_scatter,
     scatter_transposed,
 )
+from lcma.kernels.structured.views import PERMUTED
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 CANARY = 7.5
@@ -187,13 +186,13 @@ def test_bits_are_transposed_whatever_the_dtype(dtype, n, blocks, inner, d):
     source = torch.randn(n, features + 3, dtype=torch.complex128 if "complex" in dtype else torch.float64).to(kind)
     canvas = torch.full((features + 2, n + 5), CANARY, dtype=kind)
     wanted = canvas.clone()
-    naive_gather(source[:, 2:-1], wanted[1:-1, 3:-2], inner, d)
+    PERMUTED.gather(source[:, 2:-1].mT, wanted[1:-1, 3:-2], blocks, inner, d)
     gather_transposed(source[:, 2:-1], canvas[1:-1, 3:-2], inner, d)
     assert torch.equal(canvas, wanted)
     assert d > 1 or torch.equal(canvas[1:-1, 3:-2], source[:, 2:-1].mT)
     back = torch.full((n + 2, features + 5), CANARY, dtype=kind)
     wanted = back.clone()
-    naive_scatter(canvas[1:-1, 3:-2], wanted[1:-1, 3:-2], inner, d)
+    PERMUTED.scatter(canvas[1:-1, 3:-2], wanted[1:-1, 3:-2].mT, blocks, inner, d)
     scatter_transposed(canvas[1:-1, 3:-2], back[1:-1, 3:-2], inner, d)
     assert torch.equal(back, wanted)
     assert torch.equal(back[1:-1, 3:-2], source[:, 2:-1])
