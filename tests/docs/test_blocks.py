@@ -1,6 +1,5 @@
 """Every code block of the README, the tutorials and the how-to pages is executed, and says what the page says."""
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -9,11 +8,7 @@ import pytest
 
 import lcma
 
-_SPEC = importlib.util.spec_from_file_location("blocks", Path(__file__).with_name("blocks.py"))
-blocks = importlib.util.module_from_spec(_SPEC)
-sys.modules["blocks"] = blocks  # dataclasses look their module up
-_SPEC.loader.exec_module(blocks)
-blocks_of, masked, matches, run_page = blocks.blocks_of, blocks.masked, blocks.matches, blocks.run_page
+from .blocks import blocks_of, masked, matches, run_page
 
 ROOT = Path(lcma.__file__).resolve().parent
 PAGES = [

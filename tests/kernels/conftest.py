@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -59,6 +58,8 @@ def compile_kernel(tmp_path):
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
 
+        from .gpu import resources
+
         place, paths = kernel.arg_names.index, ((key,) if isinstance(key, str) else key for key in constants)
         values = {(place(name), *rest): value for (name, *rest), value in zip(paths, constants.values(), strict=True)}
 
@@ -77,9 +78,7 @@ def compile_kernel(tmp_path):
         hints = {path: [["tt.divisibility", 16]] for name in known for path in hinted((place(name),), types[name])}
         source = ASTSource(kernel, types, values, hints)
         made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
-        tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", tmp_path / "kernel.cubin"
-        path.write_bytes(made.asm["cubin"])
-        report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
+        report = resources(made.asm["cubin"], tmp_path)
         return made, *(int(re.search(rf"{what}:(\d+)", report).group(1)) for what in ("REG", "STACK"))
 
     return compiled

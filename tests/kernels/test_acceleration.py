@@ -17,19 +17,9 @@ from lcma.kernels.torch import dispatch, layers  # noqa: E402
 from lcma.kernels.torch.layers import FastConv1D, FastLinear  # noqa: E402
 from lcma.kernels.torch.packed_weight import PackedWeight  # noqa: E402
 
+from .modules import Conv1D  # noqa: E402
+
 GPU = lcma.AccelerateConfig(rows=(64, 8192), device="cuda")
-
-
-class Conv1D(nn.Module):
-    """A linear layer as Hugging Face's GPT-2 has it: the weight is (inputs, outputs)."""
-
-    def __init__(self, nf, nx):
-        super().__init__()
-        self.nf, self.nx = nf, nx
-        self.weight, self.bias = nn.Parameter(torch.randn(nx, nf) / nx**0.5), nn.Parameter(torch.randn(nf))
-
-    def forward(self, x):
-        return x @ self.weight + self.bias
 
 
 def model(device="meta"):

@@ -1,17 +1,11 @@
 """The CPU level executors keep their bits, their workspace and their predicted stages: see golden_levels.py."""
 
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-_SPEC = importlib.util.spec_from_file_location("golden_levels", Path(__file__).with_name("golden_levels.py"))
-golden = importlib.util.module_from_spec(_SPEC)
-sys.modules[_SPEC.name] = golden  # its dataclass asks for it
-_SPEC.loader.exec_module(golden)
+from . import golden_levels as golden
 
 CASES = dict(golden.cases())
 WANTED = json.loads(golden.RECORD.read_text(encoding="utf-8"))

@@ -1,6 +1,5 @@
 """The plans of 400 requests are the recorded ones, or listed differences: see golden/README.md."""
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -14,25 +13,21 @@ from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.shipped import shipped
 from lcma.verify import certify
 
+from .golden import chosen as golden_chosen
+from .golden import differences as golden_differences
+
 GOLDEN = Path(__file__).parent / "golden"
 GROUPS = [(device, triangular) for device in ("cpu", "cuda") for triangular in (False, True)]
 
 
-def _module(name: str):
-    spec = importlib.util.spec_from_file_location(f"golden_{name}", GOLDEN / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def differences():
-    return _module("differences")
+    return golden_differences
 
 
 @pytest.fixture(scope="module")
 def chosen():
-    return _module("chosen").chosen
+    return golden_chosen.chosen
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,8 @@ from torch.nn.utils import parametrizations, parametrize, prune  # noqa: E402
 import lcma  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 
+from .modules import Around  # noqa: E402
+
 CONFIGS = {
     "low-rank": lcma.CompressConfig("low-rank", 0.5),
     "monarch": lcma.CompressConfig("monarch", 0.5, 4),
@@ -48,17 +50,6 @@ def convert(net, kind, filter_fn=None):
 
 def linear(**options):
     return nn.Linear(16, 16, **options)
-
-
-class Around(nn.Module):
-    """A module that calls a linear layer."""
-
-    def __init__(self, fc):
-        super().__init__()
-        self.fc = fc
-
-    def forward(self, x):
-        return self.fc(x)
 
 
 @every_kind

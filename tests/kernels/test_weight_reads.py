@@ -11,23 +11,14 @@ from torch.nn import functional  # noqa: E402
 
 import lcma  # noqa: E402
 
+from .modules import Around  # noqa: E402
+
 pytestmark = pytest.mark.usefixtures("every_layer_gains")
 
 
 def compressed(net):
     """Compress a model; return the reason for each linear module that is left as it is, and None for the others."""
     return {one.name: one.skipped for one in lcma.compress_(net, lcma.CompressConfig("low-rank", 0.5))}
-
-
-class Around(nn.Module):
-    """A module that calls a linear layer."""
-
-    def __init__(self, fc):
-        super().__init__()
-        self.fc = fc
-
-    def forward(self, x):
-        return self.fc(x)
 
 
 class LowRankUpdate(nn.Module):

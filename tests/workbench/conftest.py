@@ -1,13 +1,11 @@
 """Fixtures of the command: command lines, a site of many kinds of schemes, and headless Chromium."""
 
 import fcntl
-import importlib.util
 import json
 import math
 import os
 import pickle
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,9 +19,7 @@ from lcma.verify import certify
 from lcma.workbench import cli, progress
 from lcma.workbench.bench import contest
 
-_SPEC = importlib.util.spec_from_file_location("chromium", Path(__file__).with_name("chromium.py"))
-chromium = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(chromium)
+from . import chromium
 
 HOSTILE = "<script>alert(1)</script>\"'&</title><img src=x onerror=alert(2)>\u202e\x01 --> {{ 7 * 7 }}"
 

@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-import lcma
 from lcma.kernels.codegen.triton_text import BY_COLUMNS, BY_ROWS, NUMBERS, combine_kernel
 from lcma.kernels.codegen.triton_tiles import tile_of
 from lcma.kernels.cuda.level import cuda_level
-from lcma.kernels.dense.arrangements import arrangements, levels_of
+
+from ..gpu import program
 
 POINTERS = {"bfloat16": "*bf16", "float32": "*fp32", "float64": "*fp64"}
 SIZES = {"bfloat16": 2, "float32": 4, "float64": 8}
@@ -23,7 +23,7 @@ def compiled(compile_kernel):
     """Registers, bytes of spills, and the PTX of a kernel as it is launched on matrices of one alignment."""
 
     def of(levels, side, dtype, transposed=False, aligned=True):
-        level = cuda_level(arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1])
+        level = cuda_level(program(*levels))
         combination = {"A": level.left, "B": level.right, "C": level.merge}[side]
         tile = tile_of(combination.map, SIZES[dtype], transposed)
         kernel = combine_kernel(combination.work(False, dtype == "float64", tile.ahead))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import lcma
-from lcma.kernels import Candidate, Machine, Profile, Request, strategies
+from lcma.kernels import Candidate, Machine, Profile, Request
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_text import Direction
 from lcma.kernels.cuda import naive
@@ -19,7 +19,6 @@ from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.requests import request_of
-from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.plans import families
@@ -28,6 +27,7 @@ from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Kind
 
 from ..canvases import CANARY, close, drawn, framed, untouched
+from ..gpu import SCHEME, program
 
 # Relative, in the Frobenius norm, of products of one or two levels.
 LIMITS = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
@@ -41,10 +41,6 @@ def _poisoned(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "new_empty", lambda *a, **k: plain(*a, **k).fill_(float("nan")))
 
 
-def program(*names):
-    return arrangements(levels_of([lcma.resolve(name)[0] for name in names], 1))[0][1]
-
-
 def machine(profile=None):
     profile = Profile("none", "test") if profile is None else profile
     return Machine("cuda", profile, CudaCostModel(profile))
@@ -53,7 +49,7 @@ def machine(profile=None):
 def built(nest, request, method="batched"):
     """The executor of a program by one method."""
     candidate = Candidate("dense", "scheme", GivenProgram("nest", nest), (("method", method),))
-    return strategies("cuda")["dense", "scheme"].build(candidate, request, machine())
+    return SCHEME.build(candidate, request, machine())
 
 
 @pytest.mark.parametrize(("names", "dtype", "order"), [

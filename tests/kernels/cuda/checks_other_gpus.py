@@ -6,26 +6,20 @@ process for what a launch needs, whatever the target: hence a process for each.
 
 import os
 import re
-import subprocess
-from pathlib import Path
 
 import pytest
 import torch
-import triton
 from triton.runtime.driver import driver
 
-import lcma
-from lcma.kernels import Candidate, Machine, Request, strategies
+from lcma.kernels import Request
 from lcma.kernels.codegen.modules import load
 from lcma.kernels.cuda import stack
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.int8 import multiply, packed_columns
 from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.precompile import kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
-from lcma.kernels.dense.arrangements import arrangements, levels_of
-from lcma.kernels.dense.given import GivenProgram
+
+from ..gpu import H200, SCHEME, candidate, program, resources
 
 TWO = ("strassen", "strassen")
 
@@ -61,14 +55,10 @@ def visible(monkeypatch):
     stack.missing_accelerator.cache_clear()
 
 
-def program_of(levels):
-    return arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1]
-
-
 def product(levels, sizes, dtype, method):
     m, k, n = sizes
     a, b, out = (torch.empty(1, *shape, dtype=dtype, device="meta") for shape in ((m, k), (k, n), (m, n)))
-    return lambda: cuda_level(program_of(levels), method).run(a, b, out)
+    return lambda: cuda_level(program(*levels), method).run(a, b, out)
 
 
 def int8_product():
@@ -76,14 +66,6 @@ def int8_product():
         torch.empty(size, dtype=torch.int8, device="meta") for size in ((1000, 2000), (2000, 999), (1000, 999))
     )
     multiply(a, packed_columns(b), out.int())
-
-
-def spilled_bytes(cubin, folder):
-    """Bytes of a thread's stack."""
-    tool, path = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump", folder / "kernel.cubin"
-    path.write_bytes(cubin)
-    report = subprocess.run([tool, "-res-usage", path], capture_output=True, text=True, check=True).stdout
-    return int(re.search(r"STACK:(\d+)", report).group(1))
 
 
 def test_generated_kernels_do_not_spill(tmp_path):
@@ -98,7 +80,8 @@ def test_generated_kernels_do_not_spill(tmp_path):
         assert f".target sm_{ARCH}" in made.asm["ptx"]
         assert "cp.async.bulk" not in made.asm["ptx"]
         allowed = SPILLED[ARCH] if kernel.text.startswith('"""merge: 23 sources') else 0
-        assert spilled_bytes(made.asm["cubin"], tmp_path) <= allowed, kernel.text[:80]
+        spilled = re.search(r"STACK:(\d+)", resources(made.asm["cubin"], tmp_path)).group(1)
+        assert int(spilled) <= allowed, kernel.text[:80]
 
 
 REASON = rf"tensor memory accelerator, which compute capability {ARCH // 10}\.{ARCH % 10} has not"
@@ -107,9 +90,7 @@ REASON = rf"tensor memory accelerator, which compute capability {ARCH // 10}\.{A
 def test_a_stack_is_refused_and_falls_back_to_the_vendors_batch(visible):
     assert re.search(REASON, stack.missing_accelerator(torch.device("meta")))
     request = Request(4096, 4096, 4096, "bfloat16", device="cuda")
-    candidate = Candidate("dense", "scheme", GivenProgram("/".join(TWO), program_of(TWO)), (("method", "stack"),))
-    strategy = strategies("cuda")["dense", "scheme"]
-    assert re.search(REASON, strategy.can_run(candidate, request, Machine("cuda", h200(), CudaCostModel(h200()))))
+    assert re.search(REASON, SCHEME.can_run(candidate(*TWO, method="stack"), request, H200))
     a, b, out = (torch.empty(4, 256, 256, dtype=torch.bfloat16, device="meta") for _ in range(3))
     assert not stack.multiply_stack(a, b, out)
     kernels = kernels_of([product(TWO, (1024, 2048, 1024), torch.float16, CudaMethod.STACK)])

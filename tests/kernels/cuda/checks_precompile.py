@@ -11,18 +11,16 @@ from triton import knobs
 from triton.runtime.driver import driver
 
 import lcma
-from lcma.kernels import Candidate, Machine, Request, strategies
+from lcma.kernels import Request
 from lcma.kernels.cuda import foreground
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.level import CudaMethod
 from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
-from lcma.kernels.dense.arrangements import arrangements, levels_of
-from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.planner import plan_candidate
 from lcma.kernels.structured import decode
 from lcma.kernels.structured.block_low_rank import LowRank
+
+from ..gpu import H200, SCHEME, candidate
 
 
 @pytest.fixture(autouse=True)
@@ -41,22 +39,16 @@ def compilations():
 
 def product(sizes, dtype, method=CudaMethod.BATCHED, levels=("strassen",)):
     """A call on tensors without data, as a plan would make it."""
-    program = arrangements(levels_of([lcma.resolve(name)[0] for name in levels], 1))[0][1]
     m, k, n = sizes
-    candidate = Candidate("dense", "scheme", GivenProgram("/".join(levels), program), (("method", method.value),))
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
     request = Request(m, k, n, dtype, device="cuda")
-    executor = strategies("cuda")["dense", "scheme"].build(candidate, request, machine)
+    executor = SCHEME.build(candidate(*levels, method=method.value), request, H200)
     a, b = (torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape in ((m, k), (k, n)))
     return lambda: executor.run(a, b)
 
 
 def test_a_named_scheme_says_what_is_compiled_and_its_launches_find_it(compilations, monkeypatch, capsys):
     request = Request(256, 384, 128, "float64", device="cuda")
-    strategy = strategies("cuda")["dense", "scheme"]
-    program = arrangements(levels_of([lcma.resolve("strassen")[0]], 1))[0][1]
-    candidate = Candidate("dense", "scheme", GivenProgram("strassen", program), (("method", "batched"),))
-    plan = plan_candidate(strategy, candidate, request, Machine("cuda", h200(), CudaCostModel(h200())))
+    plan = plan_candidate(SCHEME, candidate("strassen"), request, H200)
     foreground.compile_now(plan)
     assert capsys.readouterr().err == ""  # three small kernels are left to their launches
     monkeypatch.setattr(foreground, "QUICK", 0.01)

@@ -18,6 +18,8 @@ from lcma.workbench.cli import cli
 from lcma.workbench.commands.plan import command
 from lcma.workbench.commands.tune import require_prices
 
+from ..gpu import H200
+
 
 @pytest.fixture(autouse=True)
 def _no_gpu(monkeypatch):
@@ -26,7 +28,7 @@ def _no_gpu(monkeypatch):
 
 def decide(*sizes_and_dtype):
     request = Request(*sizes_and_dtype, device="cuda")
-    return decision_for(request, machine=Machine("cuda", h200(), CudaCostModel(h200())))
+    return decision_for(request, machine=H200)
 
 
 def test_the_decision_says_what_was_considered():
@@ -98,7 +100,6 @@ def decide_on(profile):
 
 
 def test_products_without_rates_of_their_own_can_be_tuned():
-    known = Machine("cuda", h200(), CudaCostModel(h200()))
     sizes, ring = (512, 512, 512), exact_ring("GF(1021)")
     for request in (
         Request(*sizes, "int8", device="cuda", max_abs=31),
@@ -107,7 +108,7 @@ def test_products_without_rates_of_their_own_can_be_tuned():
         Request(*sizes, "int64", device="cuda", ring=ring),
         Request(*sizes, device="cuda"),
     ):
-        require_prices(request, known)
+        require_prices(request, H200)
 
 
 def test_the_command_plans_for_a_gpu():

@@ -4,29 +4,15 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import Machine, plan_for
+from lcma.kernels import plan_for
 from lcma.kernels.cuda import fp8
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.dense import fp8 as strategies_of_fp8
-from lcma.kernels.planning.planner import decide
-from lcma.kernels.plans.families import strategies
-from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve
 
+from ..gpu import H200, decision
+
 torch = pytest.importorskip("torch")
-
-
-def decision(dtype, *sizes, strategy=None, **limits):
-    m, k, n = sizes * 3 if len(sizes) == 1 else sizes
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    return decide(
-        Request(m, k, n, **fields_of(dtype), device="cuda", **limits),
-        machine,
-        strategies("cuda"),
-        strategy,
-    )
 
 
 def test_only_the_precision_asks_for_e4m3():
@@ -59,10 +45,9 @@ def test_sizes_that_the_vendor_refuses_are_left_to_the_baseline():
 
 
 def test_a_named_scheme_is_refused():
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
     request = Request(16384, 16384, 16384, "bfloat16", device="cuda", precision="fp8")
     with pytest.raises(PlanError, match="are of the strategy fp8-vendor, without a scheme"):
-        plan_for(request, resolve("strassen")[0], 1, machine=machine)
+        plan_for(request, resolve("strassen")[0], 1, machine=H200)
 
 
 def test_limits_are_respected():
@@ -72,9 +57,7 @@ def test_limits_are_respected():
 
 
 def test_batches_are_the_vendors():
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    batched = Request(4096, 4096, 4096, "bfloat16", (4,), (4,), "cuda", precision="fp8")
-    found = decide(batched, machine, strategies("cuda"))
+    found = decision("fp8", 4096, batch_a=(4,), batch_b=(4,))
     assert (found.is_baseline, found.reason) == (True, "products in e4m3 are of one product, not of a batch")
 
 

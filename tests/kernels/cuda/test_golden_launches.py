@@ -1,17 +1,13 @@
 """The GPU level executors launch, call and allocate what they did: see golden_launches.py."""
 
-import importlib.util
 import json
-from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")
 
-_SPEC = importlib.util.spec_from_file_location("golden_launches", Path(__file__).with_name("golden_launches.py"))
-golden = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(golden)
+from . import golden_launches as golden
 
 CASES = dict(golden.cases())
 WANTED = json.loads(golden.RECORD.read_text(encoding="utf-8"))

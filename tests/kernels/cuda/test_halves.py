@@ -4,48 +4,39 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import Machine
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.planning.planner import decide
 from lcma.kernels.planning.strategy import Candidate
 from lcma.kernels.plans.families import strategies
-from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 from lcma.workbench.explanation import explanation
 
-MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
+from ..gpu import H200, decision
+
 SCALED_HALF = strategies("cuda")["dense", "scaled-half"]
 CUBE = (8192,) * 3
-
-
-def decision(dtype, sizes=CUBE, strategy=None, **limits):
-    request = Request(*sizes, **fields_of(dtype), device="cuda", **limits)
-    return decide(request, MACHINE, strategies("cuda"), strategy)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64", "tf32", "fp32-accurate"])
 def test_only_one_precision_asks_for_each(dtype):
     for name, own, subject in (("split", "fp32-accurate", "halves are"), ("scaled-half", "tf32", "scaled float16 is")):
-        found = decision(dtype)
+        found = decision(dtype, 8192)
         assert (found.plan.candidate.strategy == name) == (dtype == own)
         if dtype == own:
             assert found.baseline.candidate.strategy == "vendor"
             continue
         with pytest.raises(PlanError, match=f"{subject} for the precision {own}, not for {dtype}"):
-            decision(dtype, strategy=name)
-    assert decision("fp32-accurate").gain > 2
-    assert decision("float32").plan.candidate.strategy == "scheme"
+            decision(dtype, 8192, strategy=name)
+    assert decision("fp32-accurate", 8192).gain > 2
+    assert decision("float32", 8192).plan.candidate.strategy == "scheme"
 
 
 @pytest.mark.parametrize("dtype", ["tf32", "fp32-accurate"])
 def test_without_workspace_the_product_is_the_vendors(dtype):
-    assert decision(dtype, max_workspace=1000).plan.candidate.strategy == "vendor"
+    assert decision(dtype, 8192, max_workspace=1000).plan.candidate.strategy == "vendor"
 
 
 @pytest.mark.parametrize("sizes", [CUBE, (16384, 4096, 11264), (20480, 7168, 2048)])
 def test_tf32_is_multiplied_by_scaled_float16(sizes):
-    chosen = decision("tf32", sizes)
+    chosen = decision("tf32", *sizes)
     assert str(chosen.plan.candidate) == "scaled-half"
     assert chosen.gain > 1.08
     assert "scaled-half" in str(explanation(chosen, strategies("cuda")))
@@ -54,7 +45,7 @@ def test_tf32_is_multiplied_by_scaled_float16(sizes):
 
 
 def test_a_static_b_is_scaled_once():
-    online, static = (decision("tf32", (4096, 8192, 8192), static=static) for static in (None, "B"))
+    online, static = (decision("tf32", 4096, 8192, 8192, static=static) for static in (None, "B"))
     assert static.plan.seconds < online.plan.seconds
     assert "Scale B" not in [stage.name for stage in static.plan.stages]
 
@@ -70,13 +61,13 @@ def test_a_static_b_is_scaled_once():
 )
 def test_refusals_give_the_reason(sizes, limits, reason):
     request = Request(*sizes, device="cuda", precision="tf32", **limits)
-    assert reason in SCALED_HALF.can_run(Candidate("dense", "scaled-half"), request, MACHINE)
-    assert decision("tf32", sizes, **limits).plan.candidate.strategy != "scaled-half"
+    assert reason in SCALED_HALF.can_run(Candidate("dense", "scaled-half"), request, H200)
+    assert decision("tf32", *sizes, **limits).plan.candidate.strategy != "scaled-half"
 
 
 @pytest.mark.parametrize("sizes", [(1024, 1024, 1024), (4096, 4096, 4096), (16384, 512, 16384)])
 def test_short_products_and_short_sums_are_left_to_the_vendor(sizes):
-    assert decision("tf32", sizes).plan.candidate.strategy == "vendor"
+    assert decision("tf32", *sizes).plan.candidate.strategy == "vendor"
 
 
 @pytest.mark.parametrize(("precision", "dtype"), [("fp32-accurate", "float32"), ("fp8", "bfloat16")])

@@ -6,10 +6,8 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import Machine, plan_for
+from lcma.kernels import plan_for
 from lcma.kernels.cuda import int8
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.int8 import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, vendor_operand
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.planning.planner import decide
@@ -17,9 +15,9 @@ from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Layout, Request
 from lcma.schemes_db.resolve import resolve
 
-torch = pytest.importorskip("torch")
+from ..gpu import H200
 
-MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
+torch = pytest.importorskip("torch")
 
 
 def request_of(*sizes, max_abs=31, **more):
@@ -106,7 +104,7 @@ def test_operands_that_do_not_fit_the_plan_are_refused():
 
 
 def decision(request, **more):
-    return decide(request, MACHINE, strategies("cuda"), **more)
+    return decide(request, H200, strategies("cuda"), **more)
 
 
 def test_auto_chooses_between_the_two_products_without_a_scheme():
@@ -158,7 +156,7 @@ def test_results_beyond_int32_are_refused():
 def test_a_named_scheme_is_refused(strategy):
     reason = "no strategy takes a scheme" if strategy == "int8" else "int8 and vendor, without a scheme"
     with pytest.raises(PlanError, match=reason):
-        plan_for(request_of(256), [resolve("strassen")[0]], strategy=strategy, machine=MACHINE)
+        plan_for(request_of(256), [resolve("strassen")[0]], strategy=strategy, machine=H200)
 
 
 def test_the_range_must_be_stated():

@@ -7,31 +7,20 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import Candidate, Machine, Profile, Request, decision_for, plan_for, strategies
+from lcma.kernels import Machine, Profile, Request, decision_for, plan_for, strategies
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Take, ValueSum, peak_alive, steps
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.flat_program import flat_program
-from lcma.kernels.cuda.h200 import h200 as h200_figures
 from lcma.kernels.cuda.shape import Shape
-from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
-from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.precision import fields_of
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Target
 
-SCHEME = strategies("cuda")["dense", "scheme"]
-
-
-def program(*names):
-    return arrangements(levels_of([lcma.resolve(name)[0] for name in names], 1))[0][1]
-
-
-def candidate(*names, method="batched"):
-    return Candidate("dense", "scheme", GivenProgram("/".join(names), program(*names)), (("method", method),))
+from ..gpu import H200, SCHEME, candidate, program
 
 
 def machine(profile: Profile) -> Machine:
@@ -248,7 +237,7 @@ def test_reasons(h200):
 def test_what_a_stack_refuses(sizes, dtype, reason):
     pytest.importorskip("torch")
     stacked, request = candidate("strassen", "strassen", method="stack"), Request(*sizes, dtype=dtype, device="cuda")
-    assert SCHEME.can_run(stacked, request, machine(h200_figures())) == reason
+    assert SCHEME.can_run(stacked, request, H200) == reason
 
 
 def test_recipes():

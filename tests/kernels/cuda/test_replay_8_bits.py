@@ -9,15 +9,14 @@ import pytest
 
 pytest.importorskip("triton")
 
-from lcma.kernels import Machine, decision_for
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
+from lcma.kernels import decision_for
 from lcma.kernels.dense.int8 import vendor_stages
 from lcma.kernels.request import Layout, Request
 from lcma.workbench.bench.gpu_8_bits import ANY_ENTRY, BY_ROWS, COPIED, FP8_ROWS, MAX_ABS, VENDOR, WEIGHTS
 
+from ..gpu import H200
+
 ROWS = Path(__file__).parents[3] / "docs/results/gpu-cuda.jsonl"
-MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
 
 FORMS = {"by rows": "", "by columns": ", B by columns", "offline": ", offline"}
 """The suffix of a figure by how B is given: stored by rows, by columns, or prepared."""
@@ -67,7 +66,7 @@ def fp8_request(sizes):
 
 
 def int8_seconds(request):
-    return decision_for(request, strategy="int8", machine=MACHINE).plan.seconds
+    return decision_for(request, strategy="int8", machine=H200).plan.seconds
 
 
 def vendor_name(form):
@@ -83,7 +82,7 @@ def test_every_row_is_replayed():
 def test_auto_takes_the_int8_product_that_was_measured_fastest(form):
     """torch's and ours without a check of the entries, which both would need."""
     for sizes, seconds in measured("int8").items():
-        chosen = decision_for(int8_request(sizes, form, checked=False), machine=MACHINE).plan.candidate.strategy
+        chosen = decision_for(int8_request(sizes, form, checked=False), machine=H200).plan.candidate.strategy
         names = {"vendor": vendor_name(form), "int8": f"int8 unchecked{FORMS[form]}"}
         fastest = min(seconds[name] for name in names.values())
         assert seconds[names[chosen]] == fastest, (sizes, chosen)
@@ -95,7 +94,7 @@ def test_prices_of_int8_products():
         for form, suffix in FORMS.items():
             unchecked = int8_request(sizes, form, checked=False)
             name = BY_ROWS if form == "by rows" else VENDOR
-            in_place = vendor_stages(unchecked, MACHINE.costs, copies=False)
+            in_place = vendor_stages(unchecked, H200.costs, copies=False)
             ratios[sizes, name] = sum(stage.seconds for stage in in_place) / seconds[name]
             ratios[sizes, f"int8 unchecked{suffix}"] = int8_seconds(unchecked) / seconds[f"int8 unchecked{suffix}"]
     missed = {key: round(ratio, 2) for key, ratio in ratios.items() if not 0.95 <= ratio <= 1.1}
@@ -107,7 +106,7 @@ def test_prices_of_int8_products():
 
 def test_the_vendors_product_copies_b_in_every_row_and_its_price_is_what_the_parts_took():
     for sizes, seconds in measured("int8").items():
-        plan = decision_for(int8_request(sizes, "by rows", checked=False), strategy="vendor", machine=MACHINE).plan
+        plan = decision_for(int8_request(sizes, "by rows", checked=False), strategy="vendor", machine=H200).plan
         assert plan.stages[0].name == "Copy B", sizes
         assert seconds[COPIED] < seconds[BY_ROWS]
         assert 0.9 <= plan.seconds / seconds[COPIED] <= 1.1, sizes
@@ -130,14 +129,14 @@ def test_prices_of_the_check():
 
 def test_the_product_in_e4m3_that_is_predicted_fastest_is_the_measured_one():
     for sizes, seconds in measured("fp8").items():
-        chosen = decision_for(fp8_request(sizes), machine=MACHINE).plan.candidate.strategy
+        chosen = decision_for(fp8_request(sizes), machine=H200).plan.candidate.strategy
         took = {"vendor": seconds["bfloat16"], "fp8-vendor": seconds["fp8-vendor"]}
         assert took[chosen] <= 1.1 * min(took.values()), (sizes, chosen)
 
 
 def test_prices_of_products_in_e4m3():
     ratios = [
-        decision_for(fp8_request(sizes), strategy="fp8-vendor", machine=MACHINE).plan.seconds / seconds["fp8-vendor"]
+        decision_for(fp8_request(sizes), strategy="fp8-vendor", machine=H200).plan.seconds / seconds["fp8-vendor"]
         for sizes, seconds in measured("fp8").items()
     ]
     assert len(ratios) == 8

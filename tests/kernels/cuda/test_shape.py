@@ -5,15 +5,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import lcma
-from lcma.kernels import Candidate, Machine, Request, strategies
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
+from lcma.kernels import Request
 from lcma.kernels.cuda.level import PaddedProduct, cuda_level
 from lcma.kernels.cuda.shape import LINE, MOST_ADDED, SEGMENT, Shape, block_sizes
-from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.precision import fields_of
-from lcma.schemes_db.straightline import program_of
+
+from ..gpu import H200, SCHEME, candidate, program
 
 SIZES = st.tuples(*[st.integers(1, 40000)] * 3)
 GRIDS = st.tuples(*[st.integers(1, 125)] * 3)
@@ -60,25 +57,19 @@ def test_the_padded_product_of_the_vendor_is_rounded_to_segments():
     ("dtype", "k", "block"), [("bfloat16", 6120, 2048), ("tf32", 3060, 1024), ("float64", 1530, 512)]
 )
 def test_the_price_the_stacks_and_a_prepared_operand_have_the_same_blocks(dtype, k, block):
-    program, request = (
-        program_of(lcma.resolve("3x3x3")[0]),
-        Request(5000, k, 4000, **fields_of(dtype), device="cuda"),
-    )
-    candidate = Candidate("dense", "scheme", GivenProgram("3x3x3", program), (("method", "batched"),))
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
-    strategy, level = strategies("cuda")["dense", "scheme"], cuda_level(program)
+    request = Request(5000, k, 4000, **fields_of(dtype), device="cuda")
+    level, scheme = cuda_level(program("3x3x3")), candidate("3x3x3")
     item = request.itemsize
     bm, bk, bn = level.blocks(*request.shape, item)
     assert bk == block > in_segments(k, 3, item)
-    stages = strategy.predict(candidate, request, machine)
+    stages = SCHEME.predict(scheme, request, H200)
     assert [stage.product for stage in stages if stage.product] == [(bm, bk, bn)]
     slabs = level.slabs
     stacks = (slabs[0] * bm * bk + slabs[1] * bk * bn + slabs[2] * bm * bn) * item
-    assert strategy.workspace(candidate, request, machine) == stacks
+    assert SCHEME.workspace(scheme, request, H200) == stacks
     assert level.prepared_shape(k, 4000, item) == (1, slabs[1], bk, bn)
     aligned = Request(5000, 3 * block, 4000, **fields_of(dtype), device="cuda")
     (mine,), (other,) = (
-        [stage.seconds for stage in strategy.predict(candidate, one, machine) if stage.product]
-        for one in (request, aligned)
+        [stage.seconds for stage in SCHEME.predict(scheme, one, H200) if stage.product] for one in (request, aligned)
     )
     assert mine == other

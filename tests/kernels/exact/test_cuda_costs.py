@@ -3,11 +3,10 @@
 import pytest
 
 from lcma.kernels import decision_for
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
-from lcma.kernels.planning.machine import Machine
 from lcma.kernels.request import BITS, Request
 from lcma.kernels.ring import exact_ring
+
+from ..gpu import H200
 
 pytest.importorskip("torch")
 
@@ -35,13 +34,9 @@ INTEGER_ROWS = [
 ]
 
 
-def machine():
-    return Machine("cuda", h200(), CudaCostModel(h200()))
-
-
 def predicted(request, scheme, strategy):
     levels = scheme.split("/")
-    plan = decision_for(request, levels if len(levels) > 1 else scheme, strategy=strategy, machine=machine()).plan
+    plan = decision_for(request, levels if len(levels) > 1 else scheme, strategy=strategy, machine=H200).plan
     return 1e3 * plan.seconds
 
 
@@ -60,9 +55,9 @@ def test_products_of_integers_take_what_is_predicted(ring, size, strategy, milli
 def test_the_fastest_that_was_measured_is_chosen():
     for size in (32768, 65536):
         request = Request(size, size, size, BITS, device="cuda", ring=exact_ring("Z2"))
-        chosen = decision_for(request, machine=machine()).plan.candidate
+        chosen = decision_for(request, machine=H200).plan.candidate
         assert str(chosen) == "scheme 4x4x4:47"
     small = Request(4096, 4096, 4096, BITS, device="cuda", ring=exact_ring("Z2"))
-    assert decision_for(small, machine=machine()).plan.candidate.strategy == "kernel"
+    assert decision_for(small, machine=H200).plan.candidate.strategy == "kernel"
     request = Request(4096, 4096, 4096, "int64", device="cuda", ring=exact_ring("GF(1021)"))
-    assert decision_for(request, machine=machine()).plan.candidate.strategy == "digits"
+    assert decision_for(request, machine=H200).plan.candidate.strategy == "digits"

@@ -1,6 +1,5 @@
 """One price: what a proposal is ranked by is what its plan states; and every plan that is made can be built."""
 
-import importlib.util
 import json
 import math
 from dataclasses import replace
@@ -9,17 +8,15 @@ from pathlib import Path
 import pytest
 
 from lcma.errors import PlanError
-from lcma.kernels import Machine, Request, decision_for, strategies
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
+from lcma.kernels import Request, decision_for, strategies
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.request import structures_of
 from lcma.schemes_db.symmetry import Triangle
 
+from ..golden import chosen as golden
+from ..gpu import H200
+
 GOLDEN = Path(__file__).parents[1] / "golden"
-_SPEC = importlib.util.spec_from_file_location("golden_chosen", GOLDEN / "chosen.py")
-golden = importlib.util.module_from_spec(_SPEC)
-_SPEC.loader.exec_module(golden)
 
 ROWS = json.loads((GOLDEN / "requests.json").read_text(encoding="utf-8"))
 PLANS = json.loads((GOLDEN / "plans.json").read_text(encoding="utf-8"))
@@ -55,7 +52,7 @@ def test_a_proposal_is_ranked_by_the_price_of_its_plan(row):
 @pytest.fixture
 def machines(machine_of):
     """By device, one with rates of all that is asked here."""
-    return {"cpu": machine_of(FLAT), "cuda": Machine("cuda", h200(), CudaCostModel(h200()))}
+    return {"cpu": machine_of(FLAT), "cuda": H200}
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -17,17 +17,7 @@ from lcma.kernels.compression import CompressConfig, compress_weight  # noqa: E4
 from lcma.kernels.torch import compression  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear  # noqa: E402
 
-
-class Conv1D(nn.Module):
-    """A linear layer as Hugging Face's GPT-2 has it: the weight is (inputs, outputs)."""
-
-    def __init__(self, nf, nx):
-        super().__init__()
-        self.nf = nf
-        self.weight, self.bias = nn.Parameter(torch.randn(nx, nf) / nx**0.5), nn.Parameter(torch.randn(nf))
-
-    def forward(self, x):
-        return x @ self.weight + self.bias
+from ..modules import Conv1D  # noqa: E402
 
 
 def model():

@@ -24,6 +24,8 @@ from lcma.kernels.torch.block_low_rank_layers import layer_of  # noqa: E402
 from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # noqa: E402
 from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
 
+from ..modules import Conv1D  # noqa: E402
+
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))
 """24 x 6, two factors; the second has d = 1."""
 
@@ -368,21 +370,10 @@ def test_interleaving_moves_into_the_next_weight():
         lcma.fold_into([first], down, torch.nn.LayerNorm(9))
 
 
-class Conv1D(torch.nn.Module):
-    """As Hugging Face's: a linear layer with the weight (inputs, outputs)."""
-
-    def __init__(self, nf, nx):
-        super().__init__()
-        self.nf, self.weight = nf, torch.nn.Parameter(torch.randn(nx, nf, dtype=torch.float64))
-
-    def forward(self, x):
-        return x @ self.weight
-
-
 @pytest.mark.parametrize("following", [lambda: Conv1D(5, 8), lambda: lcma.LowRankLinear(8, 5, 3, dtype=torch.float64)])
 def test_interleaving_folds_into_every_layer_whose_inputs_may_be_in_any_order(following):
     monarch = lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64)
-    after, x = following(), torch.randn(4, 12, dtype=torch.float64)
+    after, x = following().double(), torch.randn(4, 12, dtype=torch.float64)
     wanted = after(monarch(x))
     with pytest.raises(PlanError, match="is given twice"):
         lcma.fold_into([monarch, monarch], after)

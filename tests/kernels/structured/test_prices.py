@@ -8,11 +8,9 @@ torch = pytest.importorskip("torch")
 
 from lcma import kronecker  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels import Machine, decision_for, machine_for, strategies  # noqa: E402
+from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
 from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.cuda.cost_model import CudaCostModel  # noqa: E402
-from lcma.kernels.cuda.h200 import h200  # noqa: E402
 from lcma.kernels.factored import factored_request  # noqa: E402
 from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
 from lcma.kernels.precision import fields_of  # noqa: E402
@@ -21,6 +19,8 @@ from lcma.kernels.structured import cuda_costs  # noqa: E402
 from lcma.kernels.structured.cuda import CudaStructured  # noqa: E402
 from lcma.kernels.structured.decode import DECODE_TILES, DecodeTile, few_tile  # noqa: E402
 from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of  # noqa: E402
+
+from ..gpu import H200  # noqa: E402
 
 BATCH = 25_088
 
@@ -179,35 +179,32 @@ def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
 
 
 def test_kernels_without_a_measurement_are_never_chosen():
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
     for n, structure in itertools.product((4, 1024, 8192), (LowRank(4096, 4096, 64), Monarch(4096, 4096, 16, 16, 64))):
-        decision = decision_for(factored_request(structure, n, "bfloat16", device="cuda"), machine=machine)
+        decision = decision_for(factored_request(structure, n, "bfloat16", device="cuda"), machine=H200)
         assert decision.plan.candidate.strategy == "strided"
         assert decision.seconds is not None
 
 
 def test_one_column_is_priced_by_the_weights_and_read_in_one_launch():
     pytest.importorskip("triton")
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
     for structure in (LowRank(11008, 4096, 1488), Monarch(11008, 4096, 16, 16, 96), Blast(11008, 4096, 16, 16, 1488)):
-        decision = decision_for(factored_request(structure, 1, "bfloat16", device="cuda"), machine=machine)
+        decision = decision_for(factored_request(structure, 1, "bfloat16", device="cuda"), machine=H200)
         assert decision.plan.candidate.strategy == "decode"
         assert decision.seconds == pytest.approx(24.5e-6, rel=0.05)  # an H200 took 23.7 to 26.3 us
         (stage,) = decision.plan.stages
         assert stage.flops == structure.flops(1)
         for n, dtype in ((3, "bfloat16"), (1, "float32")):
             request = factored_request(structure, n, dtype, device="cuda")
-            assert decision_for(request, machine=machine, strategy="decode").seconds is None
+            assert decision_for(request, machine=H200, strategy="decode").seconds is None
 
 
 def test_the_middle_of_many_columns_is_by_our_kernel():
     pytest.importorskip("triton")
-    machine = Machine("cuda", h200(), CudaCostModel(h200()))
     layer = Blast(3456, 1152, 9, 9, 384)  # on an H200, 8192 columns: 0.102 ms, by batched GEMMs 0.269 ms
-    chosen = decision_for(factored_request(layer, 8192, "bfloat16", device="cuda"), machine=machine)
+    chosen = decision_for(factored_request(layer, 8192, "bfloat16", device="cuda"), machine=H200)
     assert chosen.plan.candidate.strategy == "tiled"
     assert chosen.seconds == pytest.approx(0.102e-3, rel=0.1)
-    single = decision_for(factored_request(layer, 8192, "float32", device="cuda"), machine=machine)
+    single = decision_for(factored_request(layer, 8192, "float32", device="cuda"), machine=H200)
     assert single.plan.candidate.strategy == "strided"  # our kernel takes halves
 
 

@@ -14,15 +14,14 @@ import pytest
 
 pytest.importorskip("triton")
 
-from lcma.kernels import Machine, decision_for, strategies
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
+from lcma.kernels import decision_for, strategies
 from lcma.kernels.factored import UNLIMITED, factored_request
 from lcma.kernels.structured.strategy import FAMILY
 from lcma.workbench.bench.blr_layers import layer
 
+from ..gpu import H200
+
 ROWS = Path(__file__).parents[3] / "docs/results/blr-cuda.jsonl"
-MACHINE = Machine("cuda", h200(), CudaCostModel(h200()))
 
 FACTORED = ("strided", "tiled", "fused", "decode")
 
@@ -39,7 +38,7 @@ class Row:
     def choice(self, extra: int) -> str:
         """The strategy that the planner takes within so many extra bytes."""
         request = replace(self.request, max_extra_bytes=extra)
-        return decision_for(request, machine=MACHINE).plan.candidate.strategy
+        return decision_for(request, machine=H200).plan.candidate.strategy
 
     def over_best(self, chosen: str, rivals: tuple[str, ...]) -> float:
         """Seconds of the fastest of the rivals and the chosen form, over those of the chosen one."""
@@ -93,9 +92,9 @@ def test_predicted_seconds_are_the_measured_ones(form, kinds, count, typical, pa
     errors = []
     for row in rows():
         request = replace(row.request, max_extra_bytes=UNLIMITED)
-        if row.kind not in kinds or strategy.can_run(candidate, request, MACHINE):
+        if row.kind not in kinds or strategy.can_run(candidate, request, H200):
             continue
-        seconds = [stage.seconds for stage in strategy.predict(candidate, request, MACHINE)]
+        seconds = [stage.seconds for stage in strategy.predict(candidate, request, H200)]
         if None not in seconds:
             errors.append(math.log(sum(seconds) / row.seconds[form]))
     assert len(errors) == count
