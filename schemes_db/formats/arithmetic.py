@@ -28,16 +28,12 @@ class LinearForm(dict[Any, Coefficient]):
     """A sum of named things times numbers: name -> coefficient, without zeros."""
 
 
-class Products(LinearForm):
-    """A sum of products of forms: the factors, each the items of a form, and the coefficient."""
-
-
 def is_number(value: object) -> TypeGuard[Coefficient]:
     return type(value) in _NUMBERS
 
 
 def total(parts: Sequence[Any]) -> Any:
-    """The sum of numbers, or of forms of one kind.
+    """The sum of numbers, or of forms.
 
     Raises:
         SchemeFormatError: other things are added up.
@@ -50,13 +46,11 @@ def total(parts: Sequence[Any]) -> Any:
         raise SchemeFormatError(
             "a bare number where a sum of blocks belongs" if form else "a sum of lists is no number"
         )
-    if len({isinstance(part, Products) for part in forms}) > 1:
-        raise SchemeFormatError("a product of sums where a sum of blocks belongs")
     found: dict[Any, Coefficient] = {}
     for part in forms:
         for key, value in part.items():
             found[key] = plus(found[key], value) if key in found else value
-    return type(forms[0])({key: value for key, value in found.items() if value})
+    return LinearForm({key: value for key, value in found.items() if value})
 
 
 def times(x: Coefficient, y: Coefficient) -> Coefficient:

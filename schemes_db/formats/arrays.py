@@ -191,3 +191,14 @@ def as_array(rows: Any) -> Array | None:
         raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")
     small = kinds == {int} and array.min() > -(1 << 62) and array.max() < 1 << 62
     return array.astype(np.int64) if small else array
+
+
+def array_of_rows(rows: Any) -> Array:
+    """The array of rows of numbers.
+
+    Raises:
+        SchemeFormatError: their lengths differ.
+    """
+    if (found := as_array(rows)) is None:
+        raise SchemeFormatError("rows of unlike lengths, or none")
+    return found

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
@@ -62,27 +64,25 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             factor, or there are not three factors.
     """
     numbers: dict[str, int] = {}
-    factors: dict[str, dict[tuple[int, int, int], Coefficient]] = {}
+    factors: dict[str, dict[int, dict[tuple[int, int], Coefficient]]] = {}
     for at, product, (letter, row, col), value in _entries(text):
-        key = numbers.setdefault(product.lower(), len(numbers)), row, col
-        values = factors.setdefault(letter, {})
-        if key in values:
+        key = numbers.setdefault(product.lower(), len(numbers))
+        form = factors.setdefault(letter, defaultdict(dict))[key]
+        if (row, col) in form:
             raise SchemeFormatError(f"a coefficient of {product} is set twice", line=at)
         if re.search(r"[A-Za-hk-z]", value):
             raise SchemeFormatError(f"{value[:20]!r} is no coefficient", line=at)
         with on_line(at):
-            values[key] = number(value)
+            form[row, col] = number(value)
     if len(factors) != 3:
         raise SchemeFormatError(f"these tables have blocks of {len(factors)} factors, not of three")
     parts: list[Entries] = []
-    for _, values in sorted(factors.items()):
-        base = min((1, *(at for (_, *place), value in values.items() if value for at in place)))
-        rows: list[list[tuple[int, int, Coefficient]]] = [[] for _ in numbers]
-        for (r, row, col), coefficient in values.items():
-            rows[r] += [(row - base, col - base, coefficient)] * bool(coefficient)
-        if len(parts) < 2 and [] in rows:
-            raise SchemeFormatError(f"product {rows.index([]) + 1} of these tables has no block of {'AB'[len(parts)]}")
-        parts.append(Entries.of(rows))
+    for _, found in sorted(factors.items()):
+        forms = [{place: value for place, value in found[r].items() if value} for r in range(len(numbers))]
+        if len(parts) < 2 and {} in forms:
+            raise SchemeFormatError(f"product {forms.index({}) + 1} of these tables has no block of {'AB'[len(parts)]}")
+        places = {place: place for form in forms for place in form}
+        parts.append(Entries.of_forms(forms, places, min((1, *chain.from_iterable(places)))))
     return [reading_by_place(NAME, (parts[0], parts[1], parts[2]), CONVENTION, target, ring, triangular=True)]
 
 

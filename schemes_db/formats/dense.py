@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 from ...errors import SchemeFormatError
 from ..gaussian import Number
@@ -15,7 +14,7 @@ from ..inexact import Coefficient
 from ..ring import Z2, Ring
 from ..scheme import MAX_RANK
 from ..target import Target
-from .arrays import Array, as_array, reading_of_unlabelled
+from .arrays import Array, array_of_rows, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
 from .patterns import pattern, says_change
 from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
@@ -85,7 +84,7 @@ def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = No
     if len(blocks) != 3:
         raise SchemeFormatError(f"expected three blocks of numbers parted by # lines, not {len(blocks)}")
     rank = len(blocks[0][0][1])
-    arrays = [_array([numbers(*row, rank) for row in block]) for block in blocks]
+    arrays = [array_of_rows([numbers(*row, rank) for row in block]) for block in blocks]
     columns = C, "products as columns"
     return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), columns, others=target is None)]
 
@@ -113,7 +112,7 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     parts = [(at, line.split(";")[1:]) for at, line in lines if line.count(";") == 3]
     if len(parts) != rank:
         raise SchemeFormatError(f"{len(parts)} products, where the header says {rank}")
-    w, u, v = (_array([numbers(at, part[slot].split(), sizes[slot]) for at, part in parts]) for slot in range(3))
+    w, u, v = (array_of_rows([numbers(at, part[slot].split(), sizes[slot]) for at, part in parts]) for slot in range(3))
     return [reading_of_unlabelled("bini", [u, v, w], target, ring, (), (C, ""))]
 
 
@@ -149,18 +148,7 @@ def _rows(line: int, words: list[int], rank: int, entries: int) -> Array:
         if len(numbers) != rank * entries:
             wanted = f"{rank} rows of {entries} entries make {rank * entries}"
             raise SchemeFormatError(f"a line of {len(words)} numbers, where {wanted}")
-    return _array([numbers[at : at + entries] for at in range(0, len(numbers), entries or 1)])
-
-
-def _array(rows: list[Any]) -> Array:
-    """The array of rows.
-
-    Raises:
-        SchemeFormatError: their lengths differ.
-    """
-    if (found := as_array(rows)) is None:
-        raise SchemeFormatError("rows of unlike lengths, or none")
-    return found
+    return array_of_rows([numbers[at : at + entries] for at in range(0, len(numbers), entries or 1)])
 
 
 def _integer(word: str, line: int) -> int:

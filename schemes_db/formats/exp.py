@@ -23,7 +23,7 @@ from .dense import on_line
 from .formulas import Formulas
 from .header import parse_header
 from .lines import controlled_lines, statements
-from .naming import Index, letters_of, place_of
+from .naming import letters_of
 from .patterns import pattern
 from .reading import C_TRANSPOSED, Entries, Reading, UnknownFormatError
 from .syntax import Parser, scaled
@@ -56,22 +56,18 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     """
     said, over, _ = parse_header(text)
     target, ring = target or said, ring or over
-    skipped: list[int] = []
-    listed = list(_products(text, skipped))
+    found = Formulas()
+    listed = list(_products(text, found))
     if not listed:
         raise UnknownFormatError("no products here")
-    places: dict[str, Index] = {}
+    places = found.places
     letters = "xyz" if letters_of(str(next(iter(listed[0][1][0]), ""))) == "x" else "abc"
     forms: list[list[LinearForm]] = [[], [], []]
     for line, factors, cyclic in listed:
         with on_line(line):
             for letter, factor in zip(letters, factors, strict=True):
-                for key in (one for one in factor if one not in places):
-                    if type(key) is not str:
-                        raise SchemeFormatError("a product of sums where a sum of blocks belongs")
-                    places[key] = place_of(key)
-                if wrong := next((key for key in factor if letters_of(key) != letter), None):
-                    raise SchemeFormatError(f"{wrong} is not a block of {letter.upper()}")
+                for key in factor:
+                    found.place(key, letter)
         alike = cyclic and [{places[key]: x for key, x in factor.items()} for factor in factors]
         for turn in range(3 if alike and not alike[0] == alike[1] == alike[2] else 1):
             for slot in range(3):
@@ -82,30 +78,28 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if target is None and not all(map(int.__le__, sorted(c.extent), grid)):
         raise SchemeFormatError(f"A has {a.extent[0]} rows, B {b.extent[1]} columns, but the third factor is larger")
     reading = reading_by_place(NAME, (a, b, c), CONVENTION, target, ring)
-    if skipped and a.extent == b.extent == c.extent == (1, 1):
+    if found.skipped and a.extent == b.extent == c.extent == (1, 1):
         raise SchemeFormatError("products of single numbers, in a text that says more: this is no scheme")
     rotated = sum(cyclic for *_, cyclic in listed)
-    notes = [] if base else ["indices count from 0"]
-    notes += [f"lines that are no products were skipped: {', '.join(map(str, skipped[:5]))}"] if skipped else []
-    notes += [f"{rotated} products stand for their three rotations"] if rotated else []
-    return [dataclasses.replace(reading, notes=tuple(notes), declared=ring)]
+    found.note("products", not base)
+    notes = (*found.notes, *[f"{rotated} products stand for their three rotations"] * bool(rotated))
+    return [dataclasses.replace(reading, notes=notes, declared=ring)]
 
 
-def _products(text: str, skipped: list[int]) -> Iterator[tuple[int, list[LinearForm], bool]]:
+def _products(text: str, found: Formulas) -> Iterator[tuple[int, list[LinearForm], bool]]:
     """Every product of a text: its line, its three factors, and whether it stands for its rotations.
 
-    Lines of prose are added to `skipped`.
+    Lines of prose are added to those skipped.
     """
     symmetric = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
-    controlled, found = controlled_lines(text), Formulas()
-    account = Account(set("abcxyz"))
+    controlled, account = controlled_lines(text), Account(set("abcxyz"))
     for line, statement in statements(text):
         with on_line(line):
             if _is_prose(statement):
                 if not re.search(r"\w", statement):
                     raise SchemeFormatError(f"{statement[:40]!r} is no product and no prose")
                 account.check(line, statement, None)
-                skipped.append(line)
+                found.skipped.append(line)
                 continue
             if line in controlled:
                 raise SchemeFormatError("a product in a loop or under a condition")

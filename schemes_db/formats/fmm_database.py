@@ -15,9 +15,10 @@ from ...errors import SchemeFormatError
 from ..ring import Z2, Q, Ring
 from ..scheme import MAX_RANK
 from ..target import Target
-from .candidates import reading_of_rows
+from .arrays import Array, array_of_rows, reading_of_unlabelled
+from .candidates import reading_of_rows, target_of
 from .dense import TextReader
-from .linear_program import MAX_TERMS, LinearProgram, Rows, Statement, expanded_rows
+from .linear_program import MAX_TERMS, LinearProgram, Statement, expanded_rows
 from .listed import agreeing, listed_text
 from .patterns import check_setting
 from .reading import C_TRANSPOSED, Reading, parse_coefficient
@@ -47,32 +48,31 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     for key in data.keys() - _FIELDS - fresh:
         check_setting(key, data[key])
     notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in _FIELDS | fresh)
-    if fresh:
-        rows = expanded_rows([_program(data, key, size, rank) for key, size in sides], rank)
-    else:
-        u, v, w = (_rows(data, key, rank, size) for key, size in sides)
-        rows = u, v, w
-    if rows is None:
-        raise SchemeFormatError(f"the sums have more than {MAX_TERMS} terms once expanded")
     ring = ring or (Z2 if data.get("z2") is True else None)
-    reading = reading_of_rows(name, rows, (m, k, n), C_TRANSPOSED, target, ring, notes)
+    if not fresh:
+        arrays = [_array(data, key, rank, size) for key, size in sides]
+        chosen = target_of((m, k, n), target)
+        reading = reading_of_unlabelled(name, arrays, chosen, ring, notes, (C_TRANSPOSED, ""))
+    elif rows := expanded_rows([_program(data, key, size, rank) for key, size in sides], rank):
+        reading = reading_of_rows(name, rows, (m, k, n), C_TRANSPOSED, target, ring, notes)
+    else:
+        raise SchemeFormatError(f"the sums have more than {MAX_TERMS} terms once expanded")
     reading = agreeing(reading, listed_text(data))
     return [dataclasses.replace(reading, declared=ring or (Q if data.get("z2") is False else None))]
 
 
-def _rows(data: dict[str, Any], key: str, rank: int, size: int) -> Rows:
+def _array(data: dict[str, Any], key: str, rank: int, size: int) -> Array:
     rows = need(data, key, list)
     if len(rows) != rank:
         raise SchemeFormatError(f"{key} has {len(rows)} rows, but the rank m is {rank}")
-    result: Rows = []
-    for r, row in enumerate(rows):
+    plain = []
+    for at, row in enumerate(rows, start=1):
         if not isinstance(row, list) or len(row) != size:
             found = len(row) if isinstance(row, list) else "no list"
-            raise SchemeFormatError(f"{key} row {r + 1} must have {size} entries, not {found}")
-        if set(map(type, row)) != {int}:
-            row = [parse_coefficient(value, f"{key} row {r + 1}") for value in row]
-        result.append([(index, value) for index, value in enumerate(row) if value])
-    return result
+            raise SchemeFormatError(f"{key} row {at} must have {size} entries, not {found}")
+        exact = set(map(type, row)) == {int}
+        plain.append(row if exact else [parse_coefficient(value, f"{key} row {at}") for value in row])
+    return array_of_rows(plain)
 
 
 def _program(data: dict[str, Any], key: str, size: int, rank: int) -> LinearProgram:

@@ -70,10 +70,10 @@ class Formulas(Meaning):
         self.owner = Equation(0, "", [])
         self.depth = 0
         listed = [(line, text, split_equation(line, text)) for line, text in statements]
-        if lower := is_caseless([each for _, _, each in listed if each]):
-            for each in (each for _, _, each in listed if each):
-                each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
         self.equations = [each for _, _, each in listed if each]
+        lower = is_caseless(self.equations)
+        for each in self.equations if lower else ():
+            each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
         self.set_by = Counter(each.name for each in self.equations)
         # Names that differ in case or marks alone are one name: which of two values is meant is not known.
         self.spelled = {family(name): name for name in self.set_by if letters_of(name)}
@@ -102,10 +102,14 @@ class Formulas(Meaning):
             raise fault
         self.code = account.code
         self.take_outputs([each for each in self.equations if each in live])
+        self.note("equations", 0 in self.bases.values())
+
+    def note(self, kind: str, from_zero: bool) -> None:
+        """Note the lines that were skipped, and where indices count from."""
         if self.skipped:
             lines = ", ".join(map(str, self.skipped[:5])) + (", ..." if len(self.skipped) > 5 else "")
-            self.notes.append(f"lines that are no equations were skipped: {lines}")
-        if 0 in self.bases.values():
+            self.notes.append(f"lines that are no {kind} were skipped: {lines}")
+        if from_zero:
             self.notes.append("indices count from 0")
 
     def compute(self, each: Equation) -> None:
@@ -234,17 +238,25 @@ class Formulas(Meaning):
         for side, keys in enumerate(sides):
             for key in keys:
                 try:
-                    if type(key) is not str:
-                        raise SchemeFormatError(_NO_PRODUCT)
-                    if letters_of(key) not in operands:
+                    if type(key) is str and letters_of(key) not in operands:
                         raise SchemeFormatError(f"{key} has no value yet")
-                    if letters_of(key) != operands[side]:
-                        raise SchemeFormatError("the left factor must be a sum of blocks of A, the right one of B")
-                    self.places[key] = self.index(key)
+                    self.place(key, operands[side])
                 except SchemeFormatError as error:
                     line = next(self.owners[r].line for r, part in self.products.items() if key in part[side])
                     raise SchemeFormatError(error.message, line=line) from None
                 self.bases["ab"[side]] = min(self.bases["ab"[side]], *self.places[key])
+
+    def place(self, key: Any, letter: str) -> None:
+        """Note the place of a block of the matrix of this letter.
+
+        Raises:
+            SchemeFormatError: the key is no such block.
+        """
+        if type(key) is not str:
+            raise SchemeFormatError("a product of sums where a sum of blocks belongs")
+        if letters_of(key) != letter:
+            raise SchemeFormatError(f"{key} stands where a block of {letter.upper()} belongs")
+        self.places[key] = self.index(key)
 
     def operands(self, left: set[str], right: set[str]) -> tuple[str, str]:
         """The letters of A and B: a and b, or the letters that stand in all left and in all right factors."""

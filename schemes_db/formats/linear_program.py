@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import SchemeFormatError
-from ..gaussian import MAX_BITS, simplest
-from ..inexact import Coefficient, Inexact
+from ..gaussian import MAX_BITS
+from ..inexact import Coefficient
 from ..target import Target
-from .arithmetic import plus, times
-
-LinearForm = dict[int, Coefficient]
-"""A linear form over the inputs: input -> coefficient, without zeros."""
+from .arithmetic import LinearForm, plus, times
 
 MAX_TERMS = 4_000_000
 """Terms of all sums together once expanded; shared sums of shared sums can double without end."""
@@ -45,17 +42,16 @@ class LinearProgram:
         Raises:
             SchemeFormatError: a coefficient has more than MAX_BITS bits.
         """
-        forms: list[LinearForm] = [{index: 1} for index in range(self.inputs)]
+        forms = [LinearForm({index: 1}) for index in range(self.inputs)]
         for statement in self.statements:
-            total: LinearForm = {}
+            total: dict[int, Coefficient] = {}
             for coefficient, source in statement:
                 budget[0] -= len(forms[source]) + 1
                 if budget[0] < 0:
                     return None
                 for index, value in forms[source].items():
-                    new = plus(total.get(index, 0), times(coefficient, value))
-                    total[index] = new if isinstance(new, Inexact) else simplest(new)
-            forms.append({index: value for index, value in total.items() if value})
+                    total[index] = plus(total.get(index, 0), times(coefficient, value))
+            forms.append(LinearForm({index: value for index, value in total.items() if value}))
         return [forms[output] for output in self.outputs]
 
     def evaluated(self, values: list[int], prime: int) -> list[int]:

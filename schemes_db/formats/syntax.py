@@ -88,8 +88,6 @@ class Meaning:
     """What (0) is: a number, or an empty sum."""
 
     unit = staticmethod(unit_in_arrays)
-    functions: frozenset[str] = frozenset()
-    """Names of one letter that are called."""
 
     def named(self, name: str) -> Value:
         unit = self.unit(name)
@@ -265,8 +263,7 @@ class Parser:
 
     def name(self, token: str) -> Value:
         """A name, or a call; a part of an array is not understood."""
-        called = _FUNCTION.fullmatch(token) or token in self.meaning.functions
-        if called and self.text[self.position : self.position + 1] == "(":
+        if _FUNCTION.fullmatch(token) and self.text[self.position : self.position + 1] == "(":
             bare = self.text.startswith(token, self.start)
             self.take()
             return self.call(BY_COLUMNS if bare and token == "reshape" else token, [])
@@ -361,7 +358,7 @@ def scaled(value: Value, factor: Coefficient) -> Value:
     if is_number(value):
         return times(value, factor)
     if isinstance(value, LinearForm):
-        return type(value)({key: new for key, old in value.items() if (new := times(old, factor))})
+        return LinearForm({key: new for key, old in value.items() if (new := times(old, factor))})
     if isinstance(value, Braces | np.ndarray):
         return np.frompyfunc(lambda entry: scaled(entry, factor), 1, 1)(grid(value))
     raise NotUnderstoodError(f"a number times {described(value)}, which some languages scale and others repeat")

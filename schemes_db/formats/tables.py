@@ -12,7 +12,7 @@ from typing import Any
 from ...errors import SchemeFormatError
 from ..ring import Z2, Ring
 from ..target import Target
-from .arrays import ROLES, Array, as_array
+from .arrays import ROLES, Array, array_of_rows
 from .candidates import reading_of_rows, shape_of
 from .dense import numbers
 from .lines import numbered
@@ -102,11 +102,7 @@ def three_tables(text: str) -> list[Array] | None:
     roles = [role for role, _ in groups]
     if sorted(role for role in roles if role is not None) == [0, 1, 2]:
         groups = sorted(groups, key=lambda group: group[0] or 0)
-    tables = [as_array([_numbers(at, line) for at, line in lines]) for _, lines in groups]
-    found = [table for table in tables if table is not None]
-    if len(found) != 3:
-        raise SchemeFormatError("tables with rows of unlike lengths")
-    return found
+    return [array_of_rows([_numbers(at, line) for at, line in lines]) for _, lines in groups]
 
 
 def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None = None) -> Reading | None:
