@@ -11,7 +11,7 @@ import numpy as np
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.flat_program import flat_program, reason_against_level
 from ..cuda.float16_pairs import TILE, pitch_of
-from ..cuda.float16_pairs_level import PairsLevel, pairs_arithmetic, pairs_level
+from ..cuda.float16_pairs_level import PairsProduct, pairs_arithmetic, pairs_by_level
 from ..cuda.packed_product import PackedArithmetic
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Stage
@@ -88,7 +88,7 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         program, reason = candidate.program, self.reason(request)
         if program is not None and reason is None:
-            reason = reason_against_level(program, "float32", pairs_level)
+            reason = reason_against_level(program, "float32", pairs_by_level)
         return reason or super().can_run(candidate, request, machine)
 
     def arithmetic(self, candidate: Candidate) -> PackedArithmetic:
@@ -121,9 +121,9 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
         return plain if level is None else max(plain, level.workspace(m, k, n))
 
 
-def _level(candidate: Candidate) -> PairsLevel | None:
+def _level(candidate: Candidate) -> PairsProduct | None:
     program = candidate.program
-    return None if program is None else pairs_level(program)
+    return None if program is None else pairs_by_level(program)
 
 
 def _product_seconds(m: Any, k: Any, n: Any, count: Any, costs: CudaCostModel, rate: float) -> Any:

@@ -72,10 +72,9 @@ def test_the_price_the_stacks_and_a_prepared_operand_have_the_same_blocks(dtype,
     assert bk == block > in_segments(k, 3, item)
     stages = strategy.predict(candidate, request, machine)
     assert [stage.product for stage in stages if stage.product] == [(bm, bk, bn)]
-    slabs = level.slabs
-    stacks = (slabs[0] * bm * bk + slabs[1] * bk * bn + slabs[2] * bm * bn) * item
+    stacks = level.rank * (bm * bk + bk * bn + bm * bn) * item
     assert strategy.workspace(candidate, request, machine) == stacks
-    assert level.prepared_shape(k, 4000, item) == (1, slabs[1], bk, bn)
+    assert level.prepared_shape(k, 4000, item) == (1, level.rank, bk, bn)
     aligned = Request(5000, 3 * block, 4000, **fields_of(dtype), device="cuda")
     (mine,), (other,) = (
         [stage.seconds for stage in strategy.predict(candidate, one, machine) if stage.product]
