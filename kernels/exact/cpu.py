@@ -11,14 +11,15 @@ from itertools import islice
 from ...schemes_db.catalog_file import catalogue_state
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore
+from ..cpu.strategy import CpuStrategy
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Stage
+from ..planning.strategy import Candidate, Stage
 from ..request import BITS, Request
 from ..ring import ExactRing
-from .executor import ExactExecutor
 from .gf2 import best_kernel, bit_core
 from .integers import IntegerCore
 from .level import ExactLevel, block_sizes
+from .operands import ExactOperands
 from .rates import CUBES
 from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import ExactStrategy, chain_of, max_abs_of
@@ -48,12 +49,14 @@ seconds are 0.7 to 1.5 of the measured ones, without this 0.3 to 0.8.
 
 
 @dataclass(frozen=True)
-class CpuExact(ExactStrategy):
+class CpuExact(ExactStrategy, CpuStrategy):
     """A strategy for exact products on a processor.
 
     - leaf: one product without a scheme: over GF(2) by words, else by BLAS on limbs. The baseline.
     - scheme: levels of schemes that are valid over the ring, products by the leaf, one product per thread at a time.
     """
+
+    operands = ExactOperands()
 
     device: str = "cpu"
 
@@ -65,13 +68,6 @@ class CpuExact(ExactStrategy):
 
     def priced(self, core: StagedCore, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         return priced_exactly(core, request, machine)
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        if request.is_empty:
-            return ExactExecutor(request, None, machine.pool, 1)
-        core = self.core(candidate, request, machine)
-        core.compile()
-        return ExactExecutor(request, core, machine.pool, machine.threads)
 
 
 def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
