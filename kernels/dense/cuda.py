@@ -30,11 +30,14 @@ from ..request import INT8, Request
 from .arrangements import is_classical
 from .chains import Chain
 from .flat_pool import flat_pool
+from .fp8 import CudaFp8
 from .given import GivenProgram, SchemeStrategy
-from .int8 import copies_b, vendor_stages, vendor_workspace
-from .padded import padded_seconds
+from .int8 import CudaInt8, copies_b, vendor_stages, vendor_workspace
+from .padded import CudaPadded, padded_seconds
 from .pool import scheme_pool
+from .scaled_half import CudaScaledHalf
 from .scheme_costs import STAGES, SchemeCosts
+from .split import CudaSplit
 
 FAMILY = "dense"
 
@@ -305,3 +308,6 @@ def _core(candidate: Candidate) -> CudaLevel:
 
 def _pieces(candidate: Candidate, request: Request) -> int | None:
     return 1 if request.max_workspace is None else pieces_of(request, _core(candidate))
+
+
+STRATEGIES = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), CudaFp8(), CudaInt8(), CudaScheme()

@@ -175,3 +175,6 @@ def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> 
         sizes, count = (m, k, n), count * level.rank
     dtype = request.dtype if request.dtype == BITS else "float64"
     return seconds + float(costs.gemm(dtype, *sizes, count=count, mode="tasks")) + count * CALL_SECONDS
+
+
+STRATEGIES = CpuExact("leaf", baseline=True), CpuExact("scheme")

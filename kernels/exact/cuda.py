@@ -136,3 +136,6 @@ def _chains(request: Request) -> Iterator[ExactChain]:
 
 def _least(request: Request, levels: tuple[LevelOf, ...]) -> float:
     return min(size / parts for size, parts in zip(request.shape, grid_of(levels), strict=True))
+
+
+STRATEGIES = CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme"))
