@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 
 from ...schemes_db.catalog_file import catalogue_state
@@ -16,7 +16,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
 from ..request import BITS, Request
 from ..ring import ExactRing
-from .gf2 import best_kernel, bit_core
+from .gf2 import BitLeaf, Bits, best_kernel, bit_core
 from .integers import IntegerCore
 from .level import ExactLevel, block_sizes
 from .operands import ExactOperands
@@ -88,7 +88,7 @@ def _core(
     """Predicting, sizing and building share one core."""
     levels = () if chain is None else chain.maps
     if dtype == BITS:
-        return bit_core(levels, sizes, best_kernel())
+        return bit_core(levels, sizes, partial(BitLeaf, kernel=best_kernel()), Bits())
     return IntegerCore(sizes, ExactRing(modulus), (most, most), levels, out_dtype)
 
 
