@@ -112,12 +112,9 @@ def block_sizes(sizes: tuple[int, int, int], grid: tuple[Any, Any, Any], itemsiz
     """Return the sizes (m, k, n) of a block of a general product; numbers, or arrays if the grid is of arrays.
 
     Each is rounded up to whole segments, then k to whole lines if that adds at most MOST_ADDED of it. k stays at whole
-    segments if the grid has one part along it, since it is then that of the operands, and for elements of one byte,
-    which our own kernels multiply.
+    segments if the grid has one part along it, since it is then that of the operands.
     """
     unit = SEGMENT // itemsize
     m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, grid, strict=True))
-    if itemsize == 1:
-        return m, k, n
     added = -k % (LINE // itemsize)
     return m, k + added * ((added <= MOST_ADDED * k) & (grid[1] > 1)), n

@@ -30,7 +30,7 @@ def in_segments(size: int, parts: int, itemsize: int) -> int:
 
 
 @UNHURRIED
-@given(SIZES, st.lists(GRIDS, min_size=1, max_size=5), st.sampled_from([1, 2, 4, 8]))
+@given(SIZES, st.lists(GRIDS, min_size=1, max_size=5), ITEMSIZES)
 def test_numbers_and_arrays_are_the_same(sizes, grids, itemsize):
     arrays = tuple(np.array(axis, dtype=float) for axis in zip(*grids, strict=True))
     found = np.stack(block_sizes(sizes, arrays, itemsize), axis=-1)
