@@ -83,7 +83,7 @@ def _combine_rate() -> tuple[float, float]:
 
     def rate(size: int) -> tuple[float, float]:
         matrix = torch.randn(1, size, size, device="cuda")
-        stack = torch.empty(1, core.slabs[0], size // 4, size // 4, device="cuda")
+        stack = torch.empty(1, core.rank, size // 4, size // 4, device="cuda")
         seconds = settled(lambda: core.left.run(matrix, stack)) + settled(lambda: core.merge.run(matrix, stack))
         return 2 * 4 * (matrix.numel() + stack.numel()) / seconds, seconds
 

@@ -74,3 +74,6 @@ def _core(candidate: Candidate, request: Request) -> StagedCore:
         size = request.n if triangle.side == "right" else request.m
         return HalfProduct(triangle, sizes, dtype, 1 if candidate.strategy == "vendor" else strip_count(size))
     return core_of(candidate.own_program, request, CpuMethod(grouped=True))
+
+
+STRATEGIES = CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")

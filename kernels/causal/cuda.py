@@ -268,3 +268,9 @@ _STAGES: dict[str, Callable[[Candidate, Request, CudaCostModel], list[Stage]]] =
     "kernel": _kernel_stages,
     "scheme": _scheme_stages,
 }
+
+
+STRATEGIES = (
+    CudaTriangular("strips", baseline=True),
+    *(CudaTriangular(name) for name in ("vendor", "kernel", "scheme")),
+)

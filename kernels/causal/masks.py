@@ -94,3 +94,6 @@ def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height
             block = out[rows, j * width : (j + 1) * width]
             check_square(block.shape)
             zero_outside_triangle(block, row[j] == Kind.UPPER)
+
+
+STRATEGIES = (CpuMaskedRuns(),)

@@ -68,11 +68,11 @@ class CpuCostModel:
         return np.maximum(memory, flops / self.profile.add_rate) if self.profile.add_rate else memory
 
     def copy(self, bytes: Any) -> Any:
-        """See `CostModel`: sums with ordinary stores into small buffers run at the rate of a plain copy."""
+        """Seconds of sums with ordinary stores into small buffers, which run at the rate of a plain copy."""
         return bytes / (self.profile.bandwidth or self.profile.combine_rate or np.nan)
 
     def overlap(self, combine: Any, mode: str) -> Any:
-        """See `CostModel`: zero if each thread computes its own sums, or if there is only one thread."""
+        """Seconds of inner combinations besides `combine`: zero if each thread computes its own, or is the only one."""
         return SHARED_COMBINE * combine if self.threads > 1 and mode == "whole" else 0.0 * combine
 
     def overhead(self, calls: Any, levels: Any = 0) -> Any:

@@ -62,12 +62,52 @@ def copy_bytes(request: Request) -> tuple[int, int, int]:
     )
 
 
-class MatrixExecutor:
-    """Runs a core on every matrix of a request. `core` is None where the request is empty."""
+class ArrayOperands:
+    """What the callers of an executor pass: arrays of machine numbers."""
 
-    def __init__(self, request: Request, core: Core | None, pool: Pool | None = None, threads: int = 1) -> None:
+    def checked(self, request: Request, a: Any, b: Any, out: Any) -> tuple[Matrix, Matrix]:
+        """Return A and B as the core reads them.
+
+        Raises:
+            PlanError: the arrays do not match the request, or an entry exceeds the stated `max_abs`.
+        """
+        a, b = stored(a), stored(b)
+        request.check(a, b, stored(out) if isinstance(out, np.ndarray) else out)
+        if request.max_abs is not None:
+            require_within("a", largest_magnitude(a), request.max_abs)
+            require_within("b", largest_magnitude(b), request.max_abs)
+        return a, b
+
+    def empty(self, request: Request) -> Any:
+        """Return a new result."""
+        return empty_aligned((*request.batch, request.m, request.n), request.result)
+
+    def written(self, out: Any) -> Matrix:
+        """Return the array of a result that the core writes."""
+        return stored(out)
+
+    def is_late(self, request: Request, a: Matrix, b: Matrix, out: Matrix) -> bool:
+        """Return whether results are written to `out` at the end: a later matrix of the batch may read it."""
+        return request.layouts[2] is Layout.SCATTERED and bool(request.batch)
+
+
+ARRAYS = ArrayOperands()
+
+
+class MatrixExecutor:
+    """Runs a core on every matrix of a request. `core` is None where the request is empty. Thread-safe."""
+
+    def __init__(
+        self,
+        request: Request,
+        core: Core | None,
+        pool: Pool | None = None,
+        threads: int = 1,
+        operands: ArrayOperands = ARRAYS,
+    ) -> None:
         self.request = request
         self.threads = threads
+        self._operands = operands
         self._core = core
         self._pool = shared_pool if pool is None else pool
 
@@ -88,27 +128,21 @@ class MatrixExecutor:
         sums = self._core.prepare(stored(b), self.threads)
         return PreparedOperand(b, sums, sums.nbytes)
 
-    def run(self, a: Matrix, b: Matrix | PreparedOperand, out: Matrix | None = None) -> Matrix:
+    def run(self, a: Any, b: Any, out: Any = None) -> Any:
         """Compute C = A B in `out`, or in a new C-ordered array. See `Executor.run`; b may be a result of `prepare`.
 
         Raises:
             PlanError: the arrays do not match the request, or an entry exceeds the stated `max_abs`.
         """
-        request = self.request
-        sums = b.sums if isinstance(b, PreparedOperand) else None
-        a, b = stored(a), stored(b.b if isinstance(b, PreparedOperand) else b)
-        request.check(a, b, stored(out) if isinstance(out, np.ndarray) else out)
-        if request.max_abs is not None:
-            require_within("a", largest_magnitude(a), request.max_abs)
-            require_within("b", largest_magnitude(b), request.max_abs)
-        if out is None:
-            out = empty_aligned((*request.batch, request.m, request.n), request.result)
-        given, out = out, stored(out)
+        request, operands = self.request, self._operands
+        b, sums = (b.b, b.sums) if isinstance(b, PreparedOperand) else (b, None)
+        a, b = operands.checked(request, a, b, out)
+        given = operands.empty(request) if out is None else out
+        out = operands.written(given)
         if self._core is None:
             out[...] = 0
             return given
-        # If out overlaps an operand, a later matrix of the batch may read it: results are written at the end.
-        late = request.layouts[2] is Layout.SCATTERED and bool(request.batch)
+        late = operands.is_late(request, a, b, out)
         target = np.empty(out.shape, out.dtype) if late else out
         self.multiply(self._core, a, b, target, sums)
         if late:

@@ -6,18 +6,24 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from ..dtypes import dtype_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Stage
 from ..request import Request
-from .executor import MatrixExecutor, StagedCore, copy_bytes
+from .executor import ARRAYS, ArrayOperands, MatrixExecutor, StagedCore, copy_bytes
 
 
 @dataclass(frozen=True)
 class CpuStrategy(BaseStrategy):
-    """A strategy whose candidates are executed by a `StagedCore`. Subclasses add `propose`, `can_run` and `core`."""
+    """A strategy whose candidates are executed by a `StagedCore`. Subclasses add `propose`, `can_run` and `core`.
+
+    `operands`: what callers pass to its executors.
+    """
+
+    operands: ClassVar[ArrayOperands] = ARRAYS
 
     version: int = 3
     device: str = "cpu"
@@ -43,11 +49,10 @@ class CpuStrategy(BaseStrategy):
         return self.core(candidate, request, machine).workspace(machine.threads) + sum(copy_bytes(request))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        if request.is_empty:
-            return MatrixExecutor(request, None, machine.pool)
-        core = self.core(candidate, request, machine)
-        core.compile()
-        return MatrixExecutor(request, core, machine.pool, machine.threads)
+        core = None if request.is_empty else self.core(candidate, request, machine)
+        if core is not None:
+            core.compile()
+        return MatrixExecutor(request, core, machine.pool, machine.threads, self.operands)
 
 
 def priced(stages: Sequence[Stage], dtype: str, machine: Machine, mode: str = "whole") -> list[Stage]:

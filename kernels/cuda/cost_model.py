@@ -238,10 +238,6 @@ class CudaCostModel:
             return np.nan * bytes
         return np.maximum(START + bytes / rate, self.overhead(1))
 
-    def overlap(self, combine: Any, mode: str) -> Any:
-        """See `CostModel`: levels are executed in one pass."""
-        return 0.0 * combine
-
     def overhead(self, calls: Any, levels: Any = 0) -> Any:
         """See `CostModel`: the host's part of a launch, hidden if the device takes longer."""
         return (self.profile.call_overhead or 0.0) * calls

@@ -92,24 +92,6 @@ def reason_against(program: Program, dtype: str) -> str | None:
     return None
 
 
-def reason_against_level(program: Program, dtype: str, level_of: Callable[[Program], object]) -> str | None:
-    """Return the reason why a program is not run above products that `level_of` builds a level for, or None.
-
-    Sums are in this dtype.
-    """
-    if program.rank == 1:
-        return "a single product needs no scheme"
-    if program.ring.characteristic:
-        return f"the program holds over {program.ring} only; lift its scheme to Z first"
-    if reason := reason_against(program, dtype):
-        return reason
-    try:
-        level_of(program)
-    except PlanError as error:
-        return str(error)
-    return None
-
-
 def rank_of(program: Program) -> int:
     """Return the number of products on all levels together."""
     inner = dict(program.inner)

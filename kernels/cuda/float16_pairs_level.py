@@ -7,6 +7,7 @@ and write each sum of blocks as a pair; products are in float32, and the last co
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,8 @@ from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, expanded
-from ..codegen.triton_text import Direction, Scale
-from .combine import Combination, merge_of
-from .flat_program import flat_program, kept, nests_of
+from ..codegen.triton_text import Scale
+from .flat_program import flat_program, kept
 from .float16_pairs import (
     ALIGNED,
     LONG,
@@ -35,6 +35,7 @@ from .float16_pairs import (
     stack_of_pairs,
 )
 from .launch import on_device, starter
+from .level import CudaLevel
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator
 from .tiles import Tile
@@ -44,9 +45,12 @@ SPREAD = 3.0
 this multiple of that for a matrix of equal entries, the product is computed without the scheme.
 """
 
+PAIRS = {"scale": Scale.ROWS, "halves": True}, {"scale": Scale.COLS, "halves": True}, {"scale": Scale.BOTH}
+"""What `Combine` takes for sums of A and B, scaled and stored as pairs, and for sums of C, scaled back."""
 
-class PairsLevel:
-    """A program whose products are of pairs; see `float16_pairs.pairs_product` for the accuracy.
+
+class PairsProduct:
+    """Products by a level whose products are of pairs; see `float16_pairs.pairs_product` for the accuracy.
 
     Raises:
         PlanError: the program has half products, or blocks of an operand are absent.
@@ -55,19 +59,13 @@ class PairsLevel:
     def __init__(self, program: Program) -> None:
         flat = flat_program(program)
         maps, target = flat.maps, flat.program.target
-        self.grid: tuple[int, int, int] = target.shape
-        m, k, n = self.grid
+        m, k, n = target.shape
         if any(op.kind.half for op in flat.products) or not target.is_general:
             raise PlanError(f"pairs of float16 are for general products, not for {target}")
-        self.rank = flat.rank
-        of_a, of_b, of_c = nests_of(program)
-        split = Direction.TO_STACK
-        self.left = Combination(flat.left, split, maps.left_blocks, scale=Scale.ROWS, halves=True, nest=of_a)
-        self.right = Combination(flat.right, split, maps.right_blocks, scale=Scale.COLS, halves=True, nest=of_b)
-        self.merge = merge_of(flat.merge, maps.stored, target.c, scale=Scale.BOTH, nest=of_c)
+        self.level = CudaLevel(program, others=PAIRS)
         left = _sizes(flat.left, maps.left_blocks, (m, k))
         right = _sizes(flat.right, maps.right_blocks, (k, n))
-        merge = np.zeros((m, n, self.rank))
+        merge = np.zeros((m, n, flat.rank))
         for index, (i, j) in enumerate(maps.stored):
             for r, coefficient in expanded(flat.merge, index):
                 merge[i, j, r] += abs(float(coefficient))
@@ -85,13 +83,13 @@ class PairsLevel:
 
     def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
         """Return the sizes of a block of A, B and C, with rows of pairs in whole segments."""
-        bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.grid, strict=True))
+        bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.level.target.shape, strict=True))
         return bm, -(-bk // ALIGNED) * ALIGNED, -(-bn // ALIGNED) * ALIGNED
 
     def workspace(self, m: int, k: int, n: int) -> int:
         """Return the bytes of the stacks of sums and products."""
         bm, bk, bn = self.blocks(m, k, n)
-        return 4 * self.rank * (bm * bk + bk * bn + bm * bn)
+        return 4 * self.level.rank * (bm * bk + bk * bn + bm * bn)
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> bool:
         """Compute out = a b for float32 matrices (m, k) and (k, n) of any strides; return whether the scheme was used.
@@ -101,17 +99,18 @@ class PairsLevel:
         Raises:
             PlanError: as `pairs_product`.
         """
+        level = self.level
         with on_device(a):
             largest = largest_of(a, 0), largest_of(b, 1)
             shifts = self._shifts(largest[0]), self._shifts(largest[1])
             bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
-            lefts = stack_of_pairs(a, self.rank, bm, bk)
-            rights = stack_of_pairs(b, self.rank, bk, bn)
-            self.left.run(a.unsqueeze(0), lefts.unsqueeze(0), shifts=shifts)
-            self.right.run(b.unsqueeze(0), rights.unsqueeze(0), shifts=shifts)
-            products = a.new_empty((self.rank, bm, bn))
+            lefts = stack_of_pairs(a, level.rank, bm, bk)
+            rights = stack_of_pairs(b, level.rank, bk, bn)
+            level.left.run(a.unsqueeze(0), lefts.unsqueeze(0), shifts=shifts)
+            level.right.run(b.unsqueeze(0), rights.unsqueeze(0), shifts=shifts)
+            products = a.new_empty((level.rank, bm, bn))
             multiply_pairs(lefts, rights, products, None, tile)
-            self.merge.run(out.unsqueeze(0), products.unsqueeze(0), shifts=shifts)
+            level.merge.run(out.unsqueeze(0), products.unsqueeze(0), shifts=shifts)
             # The kernels of the check are queued after the products, which run meanwhile.
             found = None if a.is_meta else self._found(a, b, largest, shifts).tolist()
         if found is None:
@@ -137,7 +136,7 @@ class PairsLevel:
         Copied to a device once: a copy would wait for the products.
         """
         if device not in self._weights:
-            m, k, n = self.grid
+            m, k, n = self.level.target.shape
             rows, cols = (x.reshape(m * k, k * n).astype(np.float32) for x in (self._rows, self._cols))
             self._weights[device] = torch.from_numpy(rows).to(device), torch.from_numpy(cols.T.copy()).to(device)
         return self._weights[device]
@@ -149,7 +148,7 @@ class PairsLevel:
         over products of |W| (|U| |A|) (|V| |B|): its sums over a row, the largest of all rows of blocks, are compared
         with those of E. See `float16_pairs._found` for the loss by small entries.
         """
-        m, k, n = self.grid
+        m, k, n = self.level.target.shape
         bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
         left = self._block_sums(a, shifts[0], 1, bm, m, bk * k)
         right = self._block_sums(b, shifts[1], 0, bn, n, bk * k)
@@ -186,25 +185,19 @@ class PairsLevel:
         return plain, exact, shared.repeat(blocks)[:lines]
 
 
-def pairs_level(program: Program) -> PairsLevel:
-    """Return the level of a program, cached with its kernels.
+def pairs_by_level(program: Program) -> PairsProduct:
+    """Return the products by a program, cached with its kernels.
 
     Raises:
-        PlanError: as `PairsLevel`.
+        PlanError: as `PairsProduct`.
     """
-    return kept(("split", program.digest), lambda: PairsLevel(program))
+    return kept(("split", program.digest), lambda: PairsProduct(program))
 
 
-def pairs_arithmetic(level: PairsLevel | None = None) -> PackedArithmetic:
+def pairs_arithmetic(by_level: PairsProduct | None = None) -> PackedArithmetic:
     """Return the arithmetic of pairs, with or without levels of a scheme."""
-
-    def multiply(a: Tensor, b: Tensor, packed: None, out: Tensor) -> None:
-        if level is None:
-            pairs_product(a, b, out)
-        else:
-            level.run(a, b, out)
-
-    return PackedArithmetic(multiply, missing=missing_accelerator)
+    product: Callable[[Tensor, Tensor, Tensor], object] = pairs_product if by_level is None else by_level.run
+    return PackedArithmetic(lambda a, b, packed, out: product(a, b, out), missing=missing_accelerator)
 
 
 def _sizes(linear: LinearMap, blocks: tuple[tuple[int, int], ...], grid: tuple[int, int]) -> npt.NDArray[np.float64]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.algebra import naive
@@ -13,7 +14,6 @@ from ...schemes_db.program import Product, ProductKind, Program
 from ...schemes_db.symmetry import triangle_of
 from ...schemes_db.target import parse_target
 from ..arrays import Tensor, torch
-from ..codegen.maps import Block, LinearMap
 from ..codegen.programs import program_for
 from ..codegen.triton_text import Direction
 from ..prepared_operand import PreparedOperand
@@ -40,12 +40,18 @@ class CudaLevel:
     Half products require BATCHED: products are ordered by kind, so that those of one kind are a range of
     the stacks. Sizes that the grid does not divide are padded with zeros in the stacks. On CPU
     tensors that Triton does not interpret the sums are computed by plain torch: the variant that tests run.
+    `others`: further arguments of `Combine` for the sums of A, of B and of C.
 
     Raises:
         PlanError: as `FlatProgram`, or another method than BATCHED for half products.
     """
 
-    def __init__(self, program: Program, method: CudaMethod = CudaMethod.BATCHED) -> None:
+    def __init__(
+        self,
+        program: Program,
+        method: CudaMethod = CudaMethod.BATCHED,
+        others: tuple[Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]] = ({}, {}, {}),
+    ) -> None:
         self.method = method
         self.flat: FlatProgram = flat_program(program)
         self.target = target = self.flat.program.target
@@ -54,21 +60,15 @@ class CudaLevel:
         if self.has_halves and method is not CudaMethod.BATCHED:
             raise PlanError(f"half products are run in batches, not by {method}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
-        maps = self.flat.maps
-        left, right = self.flat.left, self.flat.right
-
-        nests = nests_of(program)
-
-        def split(side: int, linear: LinearMap, blocks: tuple[Block, ...]) -> Combination:
-            kinds = tuple((target.a, target.b)[side][i][j] for i, j in blocks)
-            # Where LOOP reads a sum for several products, there are fewer slabs than products.
-            nest = nests[side] if len(linear.results) == self.flat.rank else None
-            return Combination(linear, Direction.TO_STACK, blocks, kinds, nest=nest)
-
-        self.left, self.right = split(0, left, maps.left_blocks), split(1, right, maps.right_blocks)
+        maps, nests = self.flat.maps, nests_of(program)
+        sides = (target.a, self.flat.left, maps.left_blocks), (target.b, self.flat.right, maps.right_blocks)
+        self.left, self.right = (
+            Combination(linear, Direction.TO_STACK, blocks, tuple(kinds[i][j] for i, j in blocks), nest=nest, **own)
+            for (kinds, linear, blocks), nest, own in zip(sides, nests, others, strict=False)
+        )
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()
-        self.merge = merge_of(self.flat.merge, maps.stored, target.c, slabs=needed, nest=nests[2])
-        self.slabs = (len(left.results), len(right.results), self.flat.rank)
+        self.merge = merge_of(self.flat.merge, maps.stored, target.c, slabs=needed, nest=nests[2], **others[2])
+        self.rank = self.flat.rank
         self.blocks = lru_cache(maxsize=64)(self._blocks_of)
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
@@ -86,7 +86,7 @@ class CudaLevel:
         return divided or not self.has_halves or triangle_of(self.target) is not None
 
     def prepare(self, b: Tensor) -> PreparedOperand:
-        """Return matrices B (rights, k, n) with their sums B~ (rights, slabs, height, width)."""
+        """Return matrices B (rights, k, n) with their sums B~ (rights, rank, height, width)."""
         _, k, n = b.shape
         _, bk, bn = self.blocks(1, k, n, b.element_size())
         stack = self._rights(b, bk, bn)
@@ -95,7 +95,7 @@ class CudaLevel:
     def prepared_shape(self, k: int, n: int, itemsize: int) -> tuple[int, int, int, int]:
         """Return the shape of B~ of one k x n operand."""
         _, bk, bn = self.blocks(1, k, n, itemsize)
-        return 1, self.slabs[1], bk, bn
+        return 1, self.rank, bk, bn
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor, pieces: int = 1) -> None:
         """Compute out = a b for a (lefts, m, k), b (rights, k, n) or its `prepare`, out (items, m, n).
@@ -133,7 +133,7 @@ class CudaLevel:
         (m, k), n, strides = a.shape, b.shape[1], (a.stride(), b.stride())
         bm, bk, bn = self.blocks(m, k, n, a.element_size())
         blocks = (bm, bk), (bk, bn), (bm, bn)
-        shapes = [(count, *block) for count, block in zip(self.slabs, blocks, strict=True)]
+        shapes = [(self.rank, *block) for block in blocks]
         split_a, split_b, merge = (
             one.launch(matrix.unsqueeze(0), matrix.new_empty((1, *shape)))
             for one, matrix, shape in zip((self.left, self.right, self.merge), (a, b, out), shapes, strict=True)
@@ -156,21 +156,21 @@ class CudaLevel:
         """Run one piece; `right` is B, or B~ if `prepared`."""
         items, m, n = out.shape
         bm, bk, bn = self.blocks(m, a.shape[2], n, a.element_size())
-        lefts = a.new_empty((a.shape[0], self.slabs[0], bm, bk))
+        lefts = a.new_empty((a.shape[0], self.rank, bm, bk))
         combine(self.left, a, lefts)
         rights = right if prepared else self._rights(right, bk, bn)
         if self.has_halves:
-            products = triangles.empty_products(a, items, self.flat.rank, bm, bn)
+            products = triangles.empty_products(a, items, self.rank, bm, bn)
         else:
-            products = a.new_empty((items, self.flat.rank, bm, bn))
+            products = a.new_empty((items, self.rank, bm, bn))
         self._multiply(lefts, rights, products)
         combine(self.merge, out, products)
 
     def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
         if self.has_halves:
-            stack = triangles.empty_stacks(b, b.shape[0], self.slabs[1], bk, bn)
+            stack = triangles.empty_stacks(b, b.shape[0], self.rank, bk, bn)
         else:
-            stack = b.new_empty((b.shape[0], self.slabs[1], bk, bn))
+            stack = b.new_empty((b.shape[0], self.rank, bk, bn))
         combine(self.right, b, stack)
         return stack
 
@@ -223,7 +223,7 @@ class PaddedProduct(CudaLevel):
     slow. Only the necessary copies are made: A is used in place if k is whole, C if n is, B if both are.
     """
 
-    target, slabs = parse_target("1x1x1"), (1, 1, 1)
+    target = parse_target("1x1x1")
 
     def __init__(self) -> None:
         super().__init__(program_for(naive(self.target)))

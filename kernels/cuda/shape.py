@@ -90,20 +90,19 @@ class Shape:
             for top in range(0, self.m, rows):
                 yield BatchPiece(slice(first, min(first + group, self.items)), slice(top, min(top + rows, self.m)))
 
-    def stack_bytes(self, target: Target, slabs: tuple[int, int, int], pieces: int = 1) -> int:
-        """Return the bytes of A~, B~ and H together, with so many slabs each (B~: 0 if it is precomputed)."""
+    def stack_bytes(self, target: Target, rank: int, pieces: int = 1) -> int:
+        """Return the bytes of A~, B~ and H together, with a slab for each product."""
         largest = next(self.pieces(target, pieces))
         items, rows = largest.items.stop, largest.rows.stop
         bm, bk, bn = Shape(rows, self.k, self.n, self.dtype).blocks(target)
-        lefts = min(self.lefts, items) * slabs[0] * bm * bk
-        rights = min(self.rights, items) * slabs[1] * bk * bn
-        return (lefts + rights + items * slabs[2] * bm * bn) * itemsize(self.dtype)
+        lefts, rights = min(self.lefts, items) * bm * bk, min(self.rights, items) * bk * bn
+        return rank * (lefts + rights + items * bm * bn) * itemsize(self.dtype)
 
-    def pieces_within(self, target: Target, slabs: tuple[int, int, int], limit: int | None) -> int | None:
+    def pieces_within(self, target: Target, rank: int, limit: int | None) -> int | None:
         """Return the least number of pieces (a power of two) with stacks within `limit` bytes; else None."""
         count = 1
         while count <= MAX_PIECES:
-            if limit is None or self.stack_bytes(target, slabs, count) <= limit:
+            if limit is None or self.stack_bytes(target, rank, count) <= limit:
                 return count
             count *= 2
         return None
@@ -113,12 +112,9 @@ def block_sizes(sizes: tuple[int, int, int], grid: tuple[Any, Any, Any], itemsiz
     """Return the sizes (m, k, n) of a block of a general product; numbers, or arrays if the grid is of arrays.
 
     Each is rounded up to whole segments, then k to whole lines if that adds at most MOST_ADDED of it. k stays at whole
-    segments if the grid has one part along it, since it is then that of the operands, and for elements of one byte,
-    which our own kernels multiply.
+    segments if the grid has one part along it, since it is then that of the operands.
     """
     unit = SEGMENT // itemsize
     m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, grid, strict=True))
-    if itemsize == 1:
-        return m, k, n
     added = -k % (LINE // itemsize)
     return m, k + added * ((added <= MOST_ADDED * k) & (grid[1] > 1)), n

@@ -231,3 +231,6 @@ def _check_levels(program: Program) -> None:
     maps_of(program)
     for _, inner in program.inner:
         _check_levels(inner)
+
+
+STRATEGIES = CpuVendor(), CpuScheme()

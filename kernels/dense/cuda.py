@@ -30,11 +30,14 @@ from ..request import INT8, Request
 from .arrangements import is_classical
 from .chains import Chain
 from .flat_pool import flat_pool
+from .fp8 import CudaFp8
 from .given import GivenProgram, SchemeStrategy
-from .int8 import copies_b, vendor_stages, vendor_workspace
-from .padded import padded_seconds
+from .int8 import CudaInt8, copies_b, vendor_stages, vendor_workspace
+from .padded import CudaPadded, padded_seconds
 from .pool import scheme_pool
+from .scaled_half import CudaScaledHalf
 from .scheme_costs import STAGES, SchemeCosts
+from .split import CudaSplit
 
 FAMILY = "dense"
 
@@ -279,10 +282,9 @@ def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.N
 def _costs_of_core(core: CudaLevel) -> SchemeCosts:
     """Return the costs of a program with absent blocks, from its maps."""
     m, k, n = core.target.shape
-    left, right, merge = core.left.map, core.right.map, core.merge.map
-    rank = core.flat.rank
+    left, right, merge, rank = core.left.map, core.right.map, core.merge.map, core.rank
     nnz = left.additions + rank, right.additions + rank, merge.additions + m * n
-    return SchemeCosts(m, k, n, rank, nnz, (rank, rank), (len(left.results), len(right.results)), 1.0)
+    return SchemeCosts(m, k, n, rank, nnz, (rank, rank), (rank, rank), 1.0)
 
 
 def _method_reason(method: str, request: Request) -> str | None:
@@ -295,7 +297,7 @@ def _method_reason(method: str, request: Request) -> str | None:
 def _stack_reason(core: CudaLevel, request: Request) -> str | None:
     shape = Shape.of(request)
     m, k, _ = shape.blocks(core.target)
-    if not shape.empty and not fits_stack(core.flat.rank * shape.items, m, k, request.dtype):
+    if not shape.empty and not fits_stack(core.rank * shape.items, m, k, request.dtype):
         return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
     return on_current_gpu(missing_accelerator)
 
@@ -306,3 +308,6 @@ def _core(candidate: Candidate) -> CudaLevel:
 
 def _pieces(candidate: Candidate, request: Request) -> int | None:
     return 1 if request.max_workspace is None else pieces_of(request, _core(candidate))
+
+
+STRATEGIES = CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), CudaFp8(), CudaInt8(), CudaScheme()

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import PlanError
+from ...schemes_db.program import Program
 from ..cuda.cost_model import CudaCostModel
-from ..cuda.flat_program import flat_program, reason_against_level
+from ..cuda.flat_program import flat_program, reason_against
 from ..cuda.float16_pairs import TILE, pitch_of
-from ..cuda.float16_pairs_level import PairsLevel, pairs_arithmetic, pairs_level
+from ..cuda.float16_pairs_level import PairsProduct, pairs_arithmetic, pairs_by_level
 from ..cuda.packed_product import PackedArithmetic
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Stage
@@ -86,9 +88,8 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
         return super().restore(key, parameters, request) if key else self.candidate()
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        program, reason = candidate.program, self.reason(request)
-        if program is not None and reason is None:
-            reason = reason_against_level(program, "float32", pairs_level)
+        program = candidate.program
+        reason = self.reason(request) or (None if program is None else _reason_against(program))
         return reason or super().can_run(candidate, request, machine)
 
     def arithmetic(self, candidate: Candidate) -> PackedArithmetic:
@@ -121,9 +122,24 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
         return plain if level is None else max(plain, level.workspace(m, k, n))
 
 
-def _level(candidate: Candidate) -> PairsLevel | None:
+def _level(candidate: Candidate) -> PairsProduct | None:
     program = candidate.program
-    return None if program is None else pairs_level(program)
+    return None if program is None else pairs_by_level(program)
+
+
+def _reason_against(program: Program) -> str | None:
+    """Return the reason why a program is not run above products of pairs, or None."""
+    if program.rank == 1:
+        return "a single product needs no scheme"
+    if program.ring.characteristic:
+        return f"the program holds over {program.ring} only; lift its scheme to Z first"
+    if reason := reason_against(program, "float32"):
+        return reason
+    try:
+        pairs_by_level(program)
+    except PlanError as error:
+        return str(error)
+    return None
 
 
 def _product_seconds(m: Any, k: Any, n: Any, count: Any, costs: CudaCostModel, rate: float) -> Any:

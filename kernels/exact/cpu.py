@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
 
 from ...schemes_db.catalog_file import catalogue_state
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore
+from ..cpu.strategy import CpuStrategy
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Executor, Stage
+from ..planning.strategy import Candidate, Stage
 from ..request import BITS, Request
 from ..ring import ExactRing
-from .executor import ExactExecutor
-from .gf2 import best_kernel, bit_core
+from .gf2 import BitLeaf, Bits, best_kernel, bit_core
 from .integers import IntegerCore
 from .level import ExactLevel, block_sizes
+from .operands import ExactOperands
 from .rates import CUBES
 from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import ExactStrategy, chain_of, max_abs_of
@@ -48,12 +49,14 @@ seconds are 0.7 to 1.5 of the measured ones, without this 0.3 to 0.8.
 
 
 @dataclass(frozen=True)
-class CpuExact(ExactStrategy):
+class CpuExact(ExactStrategy, CpuStrategy):
     """A strategy for exact products on a processor.
 
     - leaf: one product without a scheme: over GF(2) by words, else by BLAS on limbs. The baseline.
     - scheme: levels of schemes that are valid over the ring, products by the leaf, one product per thread at a time.
     """
+
+    operands = ExactOperands()
 
     device: str = "cpu"
 
@@ -65,13 +68,6 @@ class CpuExact(ExactStrategy):
 
     def priced(self, core: StagedCore, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         return priced_exactly(core, request, machine)
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        if request.is_empty:
-            return ExactExecutor(request, None, machine.pool, 1)
-        core = self.core(candidate, request, machine)
-        core.compile()
-        return ExactExecutor(request, core, machine.pool, machine.threads)
 
 
 def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
@@ -92,7 +88,7 @@ def _core(
     """Predicting, sizing and building share one core."""
     levels = () if chain is None else chain.maps
     if dtype == BITS:
-        return bit_core(levels, sizes, best_kernel())
+        return bit_core(levels, sizes, partial(BitLeaf, kernel=best_kernel()), Bits())
     return IntegerCore(sizes, ExactRing(modulus), (most, most), levels, out_dtype)
 
 
@@ -179,3 +175,6 @@ def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> 
         sizes, count = (m, k, n), count * level.rank
     dtype = request.dtype if request.dtype == BITS else "float64"
     return seconds + float(costs.gemm(dtype, *sizes, count=count, mode="tasks")) + count * CALL_SECONDS
+
+
+STRATEGIES = CpuExact("leaf", baseline=True), CpuExact("scheme")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from ...errors import PlanError
 from ...schemes_db.catalog_file import catalogue_state
@@ -18,9 +18,10 @@ from ..request import BITS, Request
 from ..ring import ExactRing
 from .bits import words_of
 from .cuda_costs import bit_costs, integer_costs
+from .gf2 import bit_core
 from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import SCHEME, ExactStrategy, chain_of, max_abs_of
-from .tensor_sums import TensorMemory
+from .tensor_sums import TensorMemory, TensorSums
 from .tensors import (
     FUSED,
     VENDOR,
@@ -29,7 +30,6 @@ from .tensors import (
     DigitTensorLeaf,
     FloatTensorLeaf,
     IntegerTensorCore,
-    bit_tensor_core,
     require_int64,
 )
 
@@ -108,7 +108,8 @@ class CudaExact(ExactStrategy):
 
 @lru_cache(maxsize=256)
 def _bit_core(sizes: tuple[int, int, int], chain: ExactChain | None, method: str) -> BitTensorCore:
-    return BitTensorLeaf(sizes, method) if chain is None else bit_tensor_core(chain.maps, sizes)
+    levels = () if chain is None else chain.maps
+    return bit_core(levels, sizes, partial(BitTensorLeaf, method=method), TensorSums())
 
 
 @lru_cache(maxsize=256)
@@ -136,3 +137,6 @@ def _chains(request: Request) -> Iterator[ExactChain]:
 
 def _least(request: Request, levels: tuple[LevelOf, ...]) -> float:
     return min(size / parts for size, parts in zip(request.shape, grid_of(levels), strict=True))
+
+
+STRATEGIES = CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme"))

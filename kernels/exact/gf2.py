@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -120,12 +121,17 @@ class Bits(LevelArithmetic):
         return read + copied + written * (2 if width % LINE_WORDS else 1)
 
 
-def bit_core(levels: tuple[RingMaps, ...], sizes: Sizes, kernel: str) -> ExactLevel | BitLeaf:
-    """Return the core of these levels above products by `kernel`."""
+Leaf = TypeVar("Leaf")
+
+
+def bit_core(
+    levels: tuple[RingMaps, ...], sizes: Sizes, leaf: Callable[[Sizes], Leaf], arithmetic: LevelArithmetic
+) -> ExactLevel | Leaf:
+    """Return the core of these levels, of arrays or of tensors, above products that `leaf` makes for their sizes."""
     if not levels:
-        return BitLeaf(sizes, kernel)
+        return leaf(sizes)
     block = word_blocks(sizes, levels[0].grid)
-    return ExactLevel(levels[0], sizes, block, Bits(), bit_core(levels[1:], block, kernel))
+    return ExactLevel(levels[0], sizes, block, arithmetic, bit_core(levels[1:], block, leaf, arithmetic))
 
 
 def word_blocks(sizes: Sizes, grid: Sizes) -> Sizes:

@@ -16,10 +16,7 @@ from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
 from .floats import FloatLeaf
-from .gf2 import word_blocks
 from .level import ExactLevel
-from .schemes import RingMaps
-from .tensor_sums import TensorSums
 
 VENDOR, FUSED = "vendor", "fused"
 """Products of bytes: by torch._int_mm followed by the parities, or by our kernel, which writes one bit per element."""
@@ -102,14 +99,6 @@ class BitTensorLeaf:
             num_warps=TILE.warps,
             num_stages=TILE.stages,
         )
-
-
-def bit_tensor_core(levels: tuple[RingMaps, ...], sizes: Sizes) -> BitTensorCore:
-    """Return the core of these levels above products by our kernel."""
-    if not levels:
-        return BitTensorLeaf(sizes, FUSED)
-    block = word_blocks(sizes, levels[0].grid)
-    return ExactLevel(levels[0], sizes, block, TensorSums(), bit_tensor_core(levels[1:], block))
 
 
 @dataclass(frozen=True)

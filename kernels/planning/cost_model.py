@@ -21,9 +21,6 @@ class CostModel(Protocol):
     def combine(self, bytes: Numbers, flops: Numbers = 0) -> Numbers:
         """Seconds of linear combinations of blocks by a generated kernel."""
 
-    def overlap(self, combine: Numbers, mode: str) -> Numbers:
-        """Seconds of inner combinations in addition to `combine` when products run in this mode."""
-
     def overhead(self, calls: Numbers, levels: Numbers = 0) -> Numbers:
         """Seconds of the host for so many library calls and levels."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
+from importlib import import_module
 
 from ...errors import PlanError
 from ..planning.machine import Machine
@@ -12,6 +12,18 @@ from ..planning.strategy import Strategy, registered
 from ..request import Request
 
 DEVICES = ("cpu", "cuda")
+
+MODULES = {
+    "cpu": {
+        "dense": "dense.cpu",
+        "causal": "causal.cpu",
+        "masked": "causal.masks",
+        "structured": "structured.cpu",
+        "exact": "exact.cpu",
+    },
+    "cuda": {"dense": "dense.cuda", "causal": "causal.cuda", "structured": "structured.cuda", "exact": "exact.cuda"},
+}
+"""The modules whose STRATEGIES are those of a device and family, as `Request.family` names it."""
 
 
 def strategies(device: str, family: str | None = None) -> Strategies:
@@ -25,8 +37,8 @@ def strategies(device: str, family: str | None = None) -> Strategies:
 
 @lru_cache(maxsize=16)
 def _own(device: str, family: str | None) -> dict[tuple[str, str], Strategy]:
-    makers = _MAKERS.get(device, {})
-    every = (one for name, make in makers.items() if family in (None, name) for one in make())
+    names = (module for name, module in MODULES.get(device, {}).items() if family in (None, name))
+    every = (one for name in names for one in import_module(f"...{name}", __name__).STRATEGIES)
     return {(strategy.family, strategy.name): strategy for strategy in every}
 
 
@@ -67,78 +79,3 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
     from ..cuda.machine import cuda_machine
 
     return cuda_machine()
-
-
-def _cpu_dense() -> tuple[Strategy, ...]:
-    from ..dense.cpu import CpuScheme, CpuVendor
-
-    return CpuVendor(), CpuScheme()
-
-
-def _cpu_causal() -> tuple[Strategy, ...]:
-    from ..causal.cpu import CpuTriangular
-
-    return CpuTriangular("strips", baseline=True), CpuTriangular("vendor"), CpuTriangular("scheme")
-
-
-def _cpu_masked() -> tuple[Strategy, ...]:
-    from ..causal.masks import CpuMaskedRuns
-
-    return (CpuMaskedRuns(),)
-
-
-def _cpu_structured() -> tuple[Strategy, ...]:
-    from ..structured.cpu import CpuStructured
-
-    others = (CpuStructured(name) for name in ("slabs", "widened", "dense"))
-    return CpuStructured("strided", baseline=True), *others
-
-
-def _cpu_exact() -> tuple[Strategy, ...]:
-    from ..exact.cpu import CpuExact
-
-    return CpuExact("leaf", baseline=True), CpuExact("scheme")
-
-
-def _cuda_dense() -> tuple[Strategy, ...]:
-    from ..dense.cuda import CudaScheme, CudaVendor
-    from ..dense.fp8 import CudaFp8
-    from ..dense.int8 import CudaInt8
-    from ..dense.padded import CudaPadded
-    from ..dense.scaled_half import CudaScaledHalf
-    from ..dense.split import CudaSplit
-
-    return CudaVendor(), CudaPadded(), CudaScaledHalf(), CudaSplit(), CudaFp8(), CudaInt8(), CudaScheme()
-
-
-def _cuda_causal() -> tuple[Strategy, ...]:
-    from ..causal.cuda import CudaTriangular
-
-    return CudaTriangular("strips", baseline=True), *(CudaTriangular(name) for name in ("vendor", "kernel", "scheme"))
-
-
-def _cuda_structured() -> tuple[Strategy, ...]:
-    from ..structured.cuda import CudaStructured
-
-    names = ("tiled", "gather", "fused", "transposed", "widened", "split", "dense")
-    others = (CudaStructured(name) for name in names)
-    return CudaStructured("strided", baseline=True), *others, CudaStructured("decode", version=3)
-
-
-def _cuda_exact() -> tuple[Strategy, ...]:
-    from ..exact.cuda import CudaExact
-
-    return CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme"))
-
-
-_MAKERS: dict[str, dict[str, Callable[[], tuple[Strategy, ...]]]] = {
-    "cpu": {
-        "dense": _cpu_dense,
-        "causal": _cpu_causal,
-        "masked": _cpu_masked,
-        "structured": _cpu_structured,
-        "exact": _cpu_exact,
-    },
-    "cuda": {"dense": _cuda_dense, "causal": _cuda_causal, "structured": _cuda_structured, "exact": _cuda_exact},
-}
-"""By device and family, as `Request.family` names it."""

@@ -191,3 +191,9 @@ def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> flo
         waiting = count * CALL_SECONDS / machine.threads if mode == "tasks" else (count - 1) * CALL_SECONDS
         found = max(moved, float(costs.gemm(request.dtype, *stage.product, count=count, mode=mode)) + waiting)
     return seconds_or_none(found)
+
+
+STRATEGIES = (
+    CpuStructured("strided", baseline=True),
+    *(CpuStructured(name) for name in ("slabs", "widened", "dense")),
+)

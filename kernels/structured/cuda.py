@@ -179,3 +179,10 @@ def _tiled(dtype: str, tile: int, weights: Any, pattern: Any, x: Any, out: Any) 
 
 def _choice(candidate: Candidate) -> int:
     return int(dict(candidate.parameters).get("tile", 0))
+
+
+STRATEGIES = (
+    CudaStructured("strided", baseline=True),
+    *(CudaStructured(name) for name in ("tiled", "gather", "fused", "transposed", "widened", "split", "dense")),
+    CudaStructured("decode", version=3),
+)

@@ -11,7 +11,7 @@ from lcma.errors import PlanError
 from lcma.kernels.cuda import scaled_half, scaled_half_naive
 from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.float16_pairs import pairs_product
-from lcma.kernels.cuda.float16_pairs_level import pairs_arithmetic, pairs_level
+from lcma.kernels.cuda.float16_pairs_level import pairs_arithmetic, pairs_by_level
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.scaled_half import FACTOR, ROUNDING, SCALED_HALF, scaled_half_product
 from lcma.kernels.cuda.tiles import Tile
@@ -127,7 +127,7 @@ def scaled(a, b, out=None, right=None):
 
 
 def level_of(*names):
-    return pairs_level(given([resolve(name)[0] for name in names])[0].program)
+    return pairs_by_level(given([resolve(name)[0] for name in names])[0].program)
 
 
 def check_pairs(a, b, out=None):
@@ -255,7 +255,7 @@ def test_levels_scale_rows_and_columns_and_are_given_up_where_these_are_unlike(k
 
 
 def test_loops_scale_and_store_halves_as_straight_line_code_does():
-    level, height, width = level_of(*["strassen"] * 3), 1, 3
+    level, height, width = level_of(*["strassen"] * 3).level, 1, 3
     for one, slabs, dtype in ((level.left, 686, torch.float16), (level.merge, 343, torch.float32)):
         assert one.form.nest is not None
         straight = Combination(one.map, one.form.direction, one.blocks, scale=one.form.scale, halves=one.form.halves)

@@ -13,7 +13,7 @@ from lcma.kernels.cuda import float16_pairs as pairs
 from lcma.kernels.cuda import float16_pairs_kernel as pairs_kernel
 from lcma.kernels.cuda import fp8, fp8_kernel, int8, scaled_half, stack, triangular
 from lcma.kernels.cuda import scaled_half_kernel as half_kernel
-from lcma.kernels.cuda.float16_pairs_level import pairs_level
+from lcma.kernels.cuda.float16_pairs_level import pairs_by_level
 from lcma.kernels.cuda.fp8_naive import BLOCK
 from lcma.kernels.cuda.int8 import COPY
 from lcma.kernels.cuda.int8_kernel import multiply_int8
@@ -74,7 +74,7 @@ def of_pairs():
         types |= {f"sums_{side}": "*fp32", f"weighted_{side}": "*fp32", f"largest_{side}": "*i32"}
     constants = {"LOST": pairs.LOST, "ROUNDING": pairs.ROUNDING, "SIZE": pairs.LONG}
     yield case("verdict", pairs_kernel.verdict, types, constants, 8)
-    split_level = pairs_level(given([resolve("strassen")[0]] * 2)[0].program)
+    split_level = pairs_by_level(given([resolve("strassen")[0]] * 2)[0].program).level
     constants = {"ROWS": 1, "COLS": 1024, "VECTOR": 4, "MATRIX": BY_ROWS, "SLABS": BY_ROWS}
     for combination, stored in ((split_level.left, "*fp16"), (split_level.merge, "*fp32")):
         types = {"matrix": "*fp32", "stack": stored, **SHIFTS, **dict.fromkeys(NUMBERS, "i64")}
@@ -116,7 +116,7 @@ def of_8_bits():
             label = f"quantise {dtype}, blocks {shared}"
             yield case(label, fp8_kernel.quantise, types, constants, warps, code, aligned=aligned)
     types = {"a": "*i8", "b": "*i8", "c": "*i32"}
-    aligned = (*types, "k", "a_slab", "a_stride", "b_slab", "b_stride", "c_slab", "c_row")
+    aligned = (*types, "k", "a_stride", "b_stride", "c_row")
     code = [r"(?:wgmma\.mma_async|mma\.sync)\S*\.s32\.s8\.s8"]
     for tile, capability in ((int8.TILE, 90), (int8.SMALL_TILE, 90), (int8.SMALL_TILE, 89), (int8.SMALL_TILE, 80)):
         constants, more = tiled(tile, GROUP=int8.GROUP, c_col=1), {"aligned": aligned, "capability": capability}

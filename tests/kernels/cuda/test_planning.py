@@ -128,12 +128,12 @@ def test_pieces_cover_everything_once(count, items):
 
 
 def test_pieces_divide_the_stacks_of_a_and_c():
-    target, slabs = Target.general(2, 2, 2), (7, 7, 7)
-    whole, quarters = (Shape(4096, 4096, 4096, "float32").stack_bytes(target, slabs, count) for count in (1, 4))
+    target, rank = Target.general(2, 2, 2), 7
+    whole, quarters = (Shape(4096, 4096, 4096, "float32").stack_bytes(target, rank, count) for count in (1, 4))
     stack = 7 * 2048**2 * 4
     assert (whole, quarters) == (3 * stack, stack + 2 * stack // 4)
-    assert Shape(4096, 4096, 4096, "float32").pieces_within(target, slabs, quarters) == 4
-    assert Shape(4096, 4096, 4096, "float32").pieces_within(target, slabs, stack) is None
+    assert Shape(4096, 4096, 4096, "float32").pieces_within(target, rank, quarters) == 4
+    assert Shape(4096, 4096, 4096, "float32").pieces_within(target, rank, stack) is None
 
 
 def test_rates_go_through_the_measured_points(h200):

@@ -3,6 +3,8 @@
 Sizes are no multiples of a tile or a word, and results lie in the middle of a canvas whose border must stay as it was.
 """
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -11,16 +13,16 @@ from lcma.errors import PlanError
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.exact import tensors
 from lcma.kernels.exact.bits import BitMatrix
+from lcma.kernels.exact.gf2 import bit_core
 from lcma.kernels.exact.naive import naive_bits, naive_product
 from lcma.kernels.exact.schemes import given_chain
-from lcma.kernels.exact.tensor_sums import TensorMemory
+from lcma.kernels.exact.tensor_sums import TensorMemory, TensorSums
 from lcma.kernels.exact.tensors import (
     FUSED,
     VENDOR,
     BitTensorLeaf,
     DigitTensorLeaf,
     FloatTensorLeaf,
-    bit_tensor_core,
     pack,
     unpack,
 )
@@ -93,7 +95,8 @@ def test_leaves_are_the_naive_product(method, sizes):
 
 @pytest.mark.parametrize("schemes", [["strassen"], ["4x4x5:60"], ["strassen", "strassen"]])
 def test_levels_are_the_naive_product(schemes):
-    assert_bits(bit_tensor_core(given_chain(schemes, 1, GF2).maps, (37, 300, 257)), seed=3)
+    leaf = partial(BitTensorLeaf, method=FUSED)
+    assert_bits(bit_core(given_chain(schemes, 1, GF2).maps, (37, 300, 257), leaf, TensorSums()), seed=3)
 
 
 @pytest.mark.parametrize("modulus", [*PRIMES, 100, 1 << 32, 1 << 62])

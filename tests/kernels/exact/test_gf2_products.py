@@ -1,6 +1,7 @@
 """Products over GF(2): every leaf, every scheme, any size, batches, plans."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.cpu.workspace import Pool
 from lcma.kernels.exact import gf2
 from lcma.kernels.exact.cpu import exact_core, priced_exactly
-from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, best_kernel, bit_core
+from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, Bits, best_kernel, bit_core
 from lcma.kernels.exact.naive import naive_bits
 from lcma.kernels.exact.schemes import given_chain
 from lcma.kernels.planning.profile import GemmRate, Profile
@@ -54,7 +55,7 @@ def test_leaves_are_the_naive_product(kernel, threads, sizes):
 def test_levels_are_the_naive_product(kernel, schemes, sizes):
     m, k, n = sizes
     a, b = BitMatrix.random(m, k, seed=3), BitMatrix.random(k, n, seed=4)
-    core = bit_core(given_chain(schemes, 1, GF2).maps, sizes, kernel)
+    core = bit_core(given_chain(schemes, 1, GF2).maps, sizes, partial(BitLeaf, kernel=kernel), Bits())
     assert computed(core, a, b, 2) == naive_bits(a, b)
 
 
