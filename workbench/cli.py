@@ -15,8 +15,8 @@ from click.exceptions import NoArgsIsHelpError
 from ..errors import LcmaError, unknown_name
 from ..schemes_db.names import visible
 from ..version import __version__
+from . import interrupts
 from .help import ANYWHERE, COMMANDS, grouped, summary
-from .interrupts import insist
 from .output import JSON
 
 EXIT_REFUSED = 3
@@ -99,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    interrupts.raised = False
     try:
         result = cli.main(args=arguments, prog_name="lcma", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -111,11 +112,12 @@ def _run(arguments: Sequence[str] | None) -> int:
         click.echo(f"lcma: {visible(' '.join(error.format_message().split()))}{see}", err=True)
         return error.exit_code
     except LcmaError as error:
+        if interrupts.raised:  # a library made an ImportError of it, and we a line on what to install
+            return _interrupted()
         click.echo(f"lcma: {visible(str(error))}", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        click.echo("lcma: interrupted", err=True)
-        return EXIT_INTERRUPTED
+        return _interrupted()
     except (BrokenPipeError, SystemExit) as error:
         if isinstance(error, SystemExit) and not error.code:
             return 0  # as the shell's completion ends
@@ -123,11 +125,18 @@ def _run(arguments: Sequence[str] | None) -> int:
         # which here would read as "not valid").
         return EXIT_PIPE_CLOSED
     except Exception as error:
+        if interrupts.raised:  # on its way a library made another exception of it
+            return _interrupted()
         if isinstance(error, OSError) and error.errno in NO_FAULT_OF_OURS:
             return _refused(error, error.filename or "stdout or a file")
         traceback.print_exc()
         click.echo("lcma: internal error; please report the lines above", err=True)
         return EXIT_INTERNAL
+
+
+def _interrupted() -> int:
+    click.echo("lcma: interrupted", err=True)
+    return EXIT_INTERRUPTED
 
 
 def _refused(error: OSError, where: str) -> int:
@@ -153,7 +162,7 @@ def run() -> None:
         # The next file that is opened would get the number of a stream that the caller closed.
         if getattr(sys, name) is None and os.open(os.devnull, os.O_RDWR) == descriptor and name != "stdin":
             setattr(sys, name, os.fdopen(descriptor, mode))
-    insist()
+    interrupts.insist()
     code = main()
     if code == EXIT_INTERRUPTED:
         # What is kept is stored; threads that are still at work (a lift, a solver) would hold up a usual exit.

@@ -6,11 +6,15 @@ import atexit
 import signal
 import sys
 import threading
+import time
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 GRACE = 1.0
 """Seconds after the first signal until KeyboardInterrupt is raised, if the work has not stopped by then."""
+
+SAME = 0.3
+"""Seconds in which signals are one: `timeout` sends its signal to a process and to its group, which has the process."""
 
 RETRY = 0.05
 """Seconds until KeyboardInterrupt is tried again, where it would be lost."""
@@ -32,6 +36,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.wanted = False
+        self._first = 0.0
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Interrupts:
@@ -48,11 +53,13 @@ class Interrupts:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.wanted:
+            if time.monotonic() - self._first < SAME:
+                return
             if _in_callback(frame):
                 signal.setitimer(signal.ITIMER_REAL, RETRY)
                 return
-            raise KeyboardInterrupt
-        self.wanted = True
+            _raise()
+        self.wanted, self._first = True, time.monotonic()
         signal.setitimer(signal.ITIMER_REAL, GRACE)
         print("stopping; once more stops at once", file=sys.stderr, flush=True)
 
@@ -72,7 +79,17 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     lost = _in_callback(frame)
     signal.setitimer(signal.ITIMER_REAL, RETRY if lost else AGAIN)
     if not lost:
-        raise KeyboardInterrupt
+        _raise()
+
+
+raised = False
+"""Whether KeyboardInterrupt was raised by a signal: imports of C extensions make an ImportError of it."""
+
+
+def _raise() -> NoReturn:
+    global raised
+    raised = True
+    raise KeyboardInterrupt
 
 
 def _in_callback(frame: FrameType | None) -> bool:

@@ -13,6 +13,10 @@ import time
 
 import pytest
 
+from lcma.errors import PlanError
+from lcma.workbench import cli
+from lcma.workbench.interrupts import SAME, Interrupts
+
 LIMIT = 10.0
 """Seconds from the signal to the end of the process: 2 on a machine that does nothing else, more beside other tests."""
 
@@ -116,6 +120,31 @@ time.sleep(30)
     assert process.returncode == -signal.SIGINT
     assert "Exception ignored in" in err
     assert err.rstrip().endswith("KeyboardInterrupt")
+
+
+@pytest.mark.parametrize("other", [ImportError("initialization failed"), PlanError("needs ortools")])
+def test_an_interrupt_that_a_library_replaces_by_another_exception_is_one(monkeypatch, capsys, other):
+    def command(**_):
+        try:
+            with Interrupts():
+                signal.raise_signal(signal.SIGINT)
+                time.sleep(SAME + 0.01)
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise other from None
+
+    monkeypatch.setattr(cli.cli, "main", command)
+    assert cli.main(["solve"]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "lcma: interrupted"
+    monkeypatch.setattr(cli.cli, "main", lambda **_: 0)
+    assert cli.main(["list"]) == 0
+
+
+def test_a_signal_to_a_process_and_to_its_group_is_one():
+    with Interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts.wanted
 
 
 def test_an_interrupt_waits_for_the_callback_of_a_weak_reference():
