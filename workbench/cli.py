@@ -44,8 +44,9 @@ class _LazyGroup(click.Group):
         if name not in COMMANDS:
             return None
         if COMMANDS[name]["computes"]:
-            # Threads of OpenMP sleep when their work is done: spinning, they steal the cores from other libraries. What
-            # the user has set stays; OpenBLAS, which is loaded already, is told by `kernels.cpu.blas_threads`.
+            # Threads of OpenMP sleep when their work is done: spinning, they take the cores from other libraries. A
+            # value that the user has set stays. numpy's OpenBLAS has read the environment already:
+            # `kernels.cpu.blas_threads` sets how long its threads spin.
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
         command: click.Command = import_module(f".commands.{name}", __package__).command
         return command

@@ -50,7 +50,9 @@ PAIRS = {"scale": Scale.ROWS, "halves": True}, {"scale": Scale.COLS, "halves": T
 
 
 class PairsProduct:
-    """Products by a level whose products are of pairs; see `float16_pairs.pairs_product` for the accuracy.
+    """Products of float32 by the levels of a program, whose block products are of pairs of float16.
+
+    See `float16_pairs.pairs_product` for the accuracy.
 
     Raises:
         PlanError: the program has half products, or blocks of an operand are absent.

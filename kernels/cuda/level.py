@@ -64,7 +64,7 @@ class CudaLevel:
         sides = (target.a, self.flat.left, maps.left_blocks), (target.b, self.flat.right, maps.right_blocks)
         self.left, self.right = (
             Combination(linear, Direction.TO_STACK, blocks, tuple(kinds[i][j] for i, j in blocks), nest=nest, **own)
-            for (kinds, linear, blocks), nest, own in zip(sides, nests, others, strict=False)
+            for (kinds, linear, blocks), nest, own in zip(sides, nests[:2], others[:2], strict=True)
         )
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()
         self.merge = merge_of(self.flat.merge, maps.stored, target.c, slabs=needed, nest=nests[2], **others[2])

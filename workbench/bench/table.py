@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable
 from dataclasses import fields
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..products import sizes_of
 
@@ -32,7 +32,7 @@ READ: dict[str, Callable[[str], Any]] = {
 
 def table(kind: type[Row], name: str) -> tuple[Row, ...]:
     """The rows of data/NAME.csv, each an object of a dataclass; an empty cell is None, or the default of its field."""
-    types = {one.name: str(one.type).split(" | ") for one in fields(kind)}  # type: ignore[arg-type]
+    types = {one.name: str(one.type).split(" | ") for one in fields(cast(Any, kind))}
     text = (files(__package__) / "data" / f"{name}.csv").read_text(encoding="utf-8")
     found = []
     for row in csv.DictReader(text.splitlines()):
