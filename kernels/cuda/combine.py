@@ -13,11 +13,10 @@ from ..arrays import Tensor, torch
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import BY_COLUMNS, BY_ROWS, STRIDED, Combine, Direction, combine_kernel
 from ..codegen.triton_tiles import ACCESS, CombineTile, tile_of
-from .launch import relauncher, starter
+from .launch import Repeated
 
 Launch = Callable[..., object]
 
-Form = tuple[int, int, int, int, int]
 FORM = ("ROWS", "COLS", "VECTOR", "MATRIX", "SLABS")
 """What a kernel is compiled for, besides its text and the dtypes; see `combine_text`."""
 
@@ -138,7 +137,9 @@ class Combination:
         )
         kernel = self._kernel(by_columns, matrix.dtype == torch.float64, tile.ahead)
         grid = (across * -(-height // tile.rows), items, 1)
-        launch = kernel_launch(kernel, grid, numbers, (tile.rows, tile.cols, *form), tile.warps)
+        constants = dict(zip(FORM, (tile.rows, tile.cols, *form), strict=True))
+        names = "matrix", "stack", *self.form.tensors
+        launch = Repeated(kernel, grid, names, *numbers, **constants, num_warps=tile.warps)
         return _swapped(launch) if by_columns and self.form.scale else launch
 
 
@@ -149,32 +150,6 @@ def merge_of(merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequenc
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
     return Combination(whole, Direction.FROM_STACK, blocks, kinds, **others)
-
-
-def kernel_launch(kernel: Any, grid: tuple[int, int, int], numbers: tuple[int, ...], form: Form, warps: int) -> Launch:
-    """Return the launch of one kernel for any matrix and stack with the strides of the first ones.
-
-    After the first launch the compiled kernel is started directly: Triton's lookup among
-    all kernels takes longer than a small product.
-    """
-    fixed, named = (*numbers, *form), dict(zip(FORM, form, strict=True))
-    again: Callable[[Sequence[Any]], object] | None = None
-
-    def launch(matrix: Tensor, stack: Tensor, *others: Tensor) -> None:
-        nonlocal again
-        # Triton launches on the current device, which may differ from the tensors' device.
-        if matrix.is_cuda and matrix.get_device() != torch._C._cuda_getDevice():
-            with torch.cuda.device(matrix.device):
-                launch(matrix, stack, *others)
-        elif again is not None:
-            again((matrix, stack, *others, *fixed))
-        else:
-            start = starter(kernel, grid, matrix)
-            made = start(matrix, stack, *others, *numbers, **named, num_warps=warps)
-            if made is not None and not matrix.is_meta:  # the interpreter compiles nothing
-                again = relauncher(made, grid, matrix.get_device())
-
-    return launch
 
 
 def _nothing(*_: Tensor) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from ..arrays import Tensor, torch
+from .kernel_node import Addresses, KernelGraph, KernelNode, graph_of, node_of
 
 ALIGNMENT = 16
 """Bytes: Triton compiles a kernel for pointers that are multiples of it, and another one for others."""
+
+REPETITIONS = 8
+"""Launches after which a kernel becomes a graph: making one takes as long as a few launches."""
 
 
 def on_device(x: Tensor) -> Any:
@@ -27,67 +32,147 @@ def starter(kernel: Any, grid: tuple[int, ...], like: Tensor) -> Callable[..., A
     return started
 
 
-def relauncher(compiled: Any, grid: tuple[int, ...], index: int) -> Callable[[Sequence[Any]], None]:
-    """Return the function that launches a compiled kernel on GPU `index`, the current one, with all its arguments.
-
-    Triton's own call looks up the device, the stream and hooks through several objects, which takes microseconds.
-    """
-    from triton import knobs
-
-    run, function, packed, sizes = compiled.run, compiled.function, compiled.packed_metadata, (*grid, 1, 1)[:3]
-    usual, runtime, stream_of = compiled[sizes], knobs.runtime, torch._C._cuda_getCurrentRawStream
-
-    def launch(arguments: Sequence[Any]) -> None:
-        enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
-        if getattr(enter, "calls", enter) or getattr(leave, "calls", leave):  # a profiler watches launches
-            usual(*arguments)
-        else:
-            run(*sizes, stream_of(index), function, packed, None, None, None, *arguments)
-
-    return launch
-
-
 class Repeated:
     """A launch whose numbers and constants are fixed and whose tensors change: repeated by the compiled kernel itself.
 
     Triton's own call binds and specialises every argument again: 25 to 40 us of the host for twenty arguments. `names`
-    are the tensors' parameters, the kernel's first ones, `fixed` all other arguments and the compiler's options.
-    Tensors must be on the same device, the current one, and have the same dtype and strides in all calls; their
-    alignment is part of what is compiled.
+    are the tensors' parameters, the kernel's first ones, `numbers` those that follow, and `fixed` all other arguments
+    and the compiler's options. Tensors must be on the same device, and have the same dtype and strides in all calls;
+    their alignment is part of what is compiled.
     """
 
-    def __init__(self, kernel: Any, grid: tuple[int, ...], names: tuple[str, ...], **fixed: Any) -> None:
-        self._kernel, self._grid, self._names, self._fixed = kernel, grid, names, fixed
-        self._aligned: Callable[[Sequence[Any]], None] | None = None
-        self._repeat: dict[tuple[bool, ...], Callable[[Sequence[Any]], None]] = {}
+    def __init__(self, kernel: Any, grid: tuple[int, ...], names: tuple[str, ...], *numbers: int, **fixed: Any) -> None:
+        self._kernel, self._grid, self._numbers, self._fixed = kernel, grid, numbers, fixed
+        self.aligned: Relaunch | None = None
+        self._other: dict[tuple[bool, ...], Relaunch] = {}
         parameters = list(getattr(kernel, "arg_names", ()))
         assert not parameters or tuple(parameters[: len(names)]) == names
-        self._numbers = [fixed.get(name) for name in parameters[len(names) :]]
+        self._rest = *numbers, *(fixed.get(name) for name in parameters[len(names) + len(numbers) :])
 
     def __call__(self, *tensors: Tensor) -> None:
         """Launch on these tensors, in the order of `names`."""
-        address = 0
-        if self._aligned is not None:
-            for tensor in tensors:
-                address |= tensor.data_ptr()
-            if not address % ALIGNMENT:
-                self._aligned((*tensors, *self._numbers))
-                return
         if not tensors[0].is_cuda:
             self._start(tensors)
             return
-        aligned = tuple(tensor.data_ptr() % ALIGNMENT == 0 for tensor in tensors)
-        if (repeat := self._repeat.get(aligned)) is not None:
-            repeat((*tensors, *self._numbers))
+        addresses: Addresses = []
+        joined = 0
+        for tensor in tensors:
+            address = tensor.data_ptr()
+            addresses.append(address)
+            joined |= address
+        if not joined % ALIGNMENT:
+            if (aligned := self.aligned) is not None:
+                aligned(tensors, addresses)
+            else:
+                self.aligned = self._first(tensors)
             return
-        repeat = self._repeat[aligned] = relauncher(self._start(tensors), self._grid, tensors[0].get_device())
-        if all(aligned):
-            self._aligned = repeat
+        alignment = tuple(tensor.data_ptr() % ALIGNMENT == 0 for tensor in tensors)
+        if (other := self._other.get(alignment)) is not None:
+            other(tensors, addresses)
+        else:
+            self._other[alignment] = self._first(tensors)
+
+    def _first(self, tensors: Sequence[Tensor]) -> Relaunch:
+        """Launch by Triton's own call, which compiles; return what repeats it."""
+        with on_device(tensors[0]):
+            compiled = self._start(tensors)
+            _thread.has_launched = True
+            return Relaunch(compiled, self._grid, tensors[0].get_device(), self._rest)
 
     def _start(self, tensors: Sequence[Tensor]) -> Any:
-        """Launch by Triton's own call, which compiles; return the compiled kernel."""
-        started = starter(self._kernel, self._grid, tensors[0])
-        return started(**dict(zip(self._names, tensors, strict=True)), **self._fixed)
+        return starter(self._kernel, self._grid, tensors[0])(*tensors, *self._numbers, **self._fixed)
+
+
+class Relaunch:
+    """Launches of one compiled kernel on GPU `index`; `numbers`: all arguments after the tensors.
+
+    Triton's own call looks up the device, the stream and hooks through several objects, which takes microseconds. What
+    is repeated where `allows_graphs` becomes a `KernelGraph`.
+    """
+
+    def __init__(self, compiled: Any, grid: tuple[int, ...], index: int, numbers: Sequence[Any]) -> None:
+        self._compiled, self.index, self._numbers = compiled, index, numbers
+        self._sizes = (*grid, 1, 1)[:3]
+        self._run, self._function, self._packed = compiled.run, compiled.function, compiled.packed_metadata
+        self._graph: KernelGraph | None = None
+        self._left = REPETITIONS
+
+    def __call__(self, tensors: Sequence[Tensor], addresses: Addresses) -> None:
+        """Launch on tensors at these addresses."""
+        if allows_graphs(index := self.index):
+            if self._graph is not None and self._graph.launch(addresses):
+                return
+            self._left -= 1
+            if not self._left:
+                self._graph = graph_of([self.node(tensors)])
+        elif torch._C._cuda_getDevice() != index:
+            with torch.cuda.device(index):
+                self(tensors, addresses)
+            return
+        if _is_watched():
+            self._compiled[self._sizes](*tensors, *self._numbers)
+            return
+        stream = torch._C._cuda_getCurrentRawStream(index)
+        self._run(*self._sizes, stream, self._function, self._packed, None, None, None, *tensors, *self._numbers)
+        _thread.has_launched = True
+
+    def node(self, tensors: Sequence[Tensor]) -> KernelNode | None:
+        """Return the launch as a node of a graph, or None: see `node_of`."""
+        return node_of(self._compiled, self._sizes, tensors, self._numbers)
+
+
+class Together:
+    """Two independent launches, which become one `KernelGraph`: the second one costs half as much."""
+
+    def __init__(self, first: Repeated, second: Repeated) -> None:
+        self._first, self._second = first, second
+        self._graph: KernelGraph | None = None
+        self._index = 0
+        self._left = REPETITIONS
+
+    def __call__(self, first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> None:
+        """Launch each on its two tensors, whose addresses are multiples of ALIGNMENT."""
+        if self._graph is not None and allows_graphs(self._index):
+            (a, b), (c, d) = first, second
+            if self._graph.launch([a.data_ptr(), b.data_ptr()], [c.data_ptr(), d.data_ptr()]):
+                return
+        self._first(*first)
+        self._second(*second)
+        self._left -= 1
+        if not self._left and (one := self._first.aligned) is not None and (two := self._second.aligned) is not None:
+            self._index, self._graph = one.index, graph_of([one.node(first), two.node(second)])
+
+
+def allows_graphs(index: int) -> bool:
+    """Return whether kernels of GPU `index` may be launched by graphs now: it is the current one, on the default
+    stream, which no graph captures, no profiler watches launches, and the device's context is current.
+    """
+    torch_c = torch._C
+    if torch_c._cuda_getDevice() != index or torch_c._cuda_getCurrentRawStream(index):
+        return False
+    return _thread.has_launched and not _is_watched()
+
+
+def _is_watched() -> bool:
+    """Return whether a profiler has set Triton's hooks of launches."""
+    runtime = _runtime()
+    enter, leave = runtime.launch_enter_hook, runtime.launch_exit_hook
+    return bool(getattr(enter, "calls", enter) or getattr(leave, "calls", leave))
+
+
+@cache
+def _runtime() -> Any:
+    from triton import knobs
+
+    return knobs.runtime
+
+
+class _Thread(threading.local):
+    has_launched = False
+    """Whether Triton has made the device's context current in this thread, without which the driver crashes."""
+
+
+_thread = _Thread()
 
 
 def device_for(device: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 from ...errors import PlanError
 from ...schemes_db.algebra import naive
@@ -20,7 +20,7 @@ from ..prepared_operand import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
 from .flat_program import FlatProgram, flat_program, kept, nests_of
-from .launch import ALIGNMENT
+from .launch import ALIGNMENT, Repeated, Together
 from .naive import combine, takes_triton
 from .shape import SEGMENT, BatchPiece, Shape
 from .stack import multiply_stack
@@ -125,8 +125,8 @@ class CudaLevel:
 
         A run makes views, keys and pieces for its launches, which takes more of the host's time than the launches do.
         The run has computed out (m, n) = a (m, k) b (k, n); the function takes operands of its shapes, dtype and
-        device and returns C, or None for other strides, or addresses for which nothing is compiled. All memory is
-        allocated before the first launch. None for half products, and where there are no launches.
+        device and returns C, or None for other strides, or addresses for which nothing is compiled. None for half
+        products, and where there are no launches.
         """
         if self.has_halves or not takes_triton(a) or (a.data_ptr() | b.data_ptr()) % ALIGNMENT:
             return None
@@ -138,15 +138,21 @@ class CudaLevel:
             one.launch(matrix.unsqueeze(0), matrix.new_empty((1, *shape)))
             for one, matrix, shape in zip((self.left, self.right, self.merge), (a, b, out), shapes, strict=True)
         )
+        # One element in the shapes of what a call allocates: by a model that takes half as long as by sizes.
+        of_out, of_lefts, of_rights, of_products = (a.new_empty(1).expand(shape) for shape in ((m, n), *shapes))
+        batched, empty_like = self.method is CudaMethod.BATCHED, torch.empty_like
+        split = Together(cast(Repeated, split_a), cast(Repeated, split_b))
 
         def again(a: Tensor, b: Tensor) -> Tensor | None:
             if (a.stride(), b.stride()) != strides or (a.data_ptr() | b.data_ptr()) % ALIGNMENT:
                 return None
-            out, products = a.new_empty((m, n)), a.new_empty(shapes[2])
-            lefts, rights = a.new_empty(shapes[0]), a.new_empty(shapes[1])
-            split_a(a, lefts)
-            split_b(b, rights)
-            self.multiply_batch(lefts, rights, products)
+            out, lefts, rights = empty_like(of_out), empty_like(of_lefts), empty_like(of_rights)
+            split((a, lefts), (b, rights))
+            if batched:
+                products = torch.bmm(lefts, rights)
+            else:
+                products = empty_like(of_products)
+                self.multiply_batch(lefts, rights, products)
             merge(out, products)
             return out
 

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from lcma.kernels import Candidate, Machine, strategies
 from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.causal.cuda import SCHEME, TWO_LEVELS
-from lcma.kernels.cuda import combine, tiles
+from lcma.kernels.cuda import combine, launch, tiles
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.level import CudaMethod, cuda_level
@@ -128,7 +128,7 @@ def cases() -> Iterator[tuple[str, Callable[[], None]]]:
 def record(call: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> list[Any]:
     """The number of steps of a call, and the sha256 of their text; `patch` as pytest's `monkeypatch.setattr`."""
     log = Log()
-    patch(combine, "starter", log.starter)
+    patch(launch, "starter", log.starter)
     patch(tiles, "starter", log.starter)
     # Kept launches would not ask for a start again.
     patch(combine, "KEPT", 0)

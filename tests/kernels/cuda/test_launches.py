@@ -1,21 +1,38 @@
-"""Launches of Triton kernels, with a fake kernel."""
+"""Launches of Triton kernels, with a fake kernel and a fake driver."""
+
+import ctypes
+import gc
+import threading
+from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 
 import lcma
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_text import BY_ROWS, Direction
+from lcma.kernels.cuda import kernel_node, launch
 from lcma.kernels.cuda.combine import Combination
+from lcma.kernels.cuda.kernel_node import Driver, Parameters
+from lcma.kernels.cuda.launch import REPETITIONS, Repeated
 from lcma.schemes_db.straightline import program_of
 
 torch = pytest.importorskip("torch")
 
+METADATA = {"num_warps": 4, "num_ctas": 1, "shared": 512, "launch_pdl": False, "launch_cooperative_grid": False}
+METADATA |= {"global_scratch_size": 0, "profile_scratch_size": 0}
 
+
+@dataclass
 class Kernel:
     """Counts what is looked up and compiled, what is started directly, and what a profiler sees of it."""
 
-    def __init__(self):
-        self.found, self.started, self.watched = [], [], []
+    arg_names: tuple = ("x", "y", "n", "scale", "sizes", "N")
+    signature: tuple = ("*fp32", "*fp32", "i64", "fp32", ("i32", "constexpr"), "constexpr")
+    metadata: dict = field(default_factory=METADATA.copy)
+    found: list = field(default_factory=list)
+    started: list = field(default_factory=list)
+    watched: list = field(default_factory=list)
 
     def __getitem__(self, grid):
         def find(*arguments, num_warps, **form):
@@ -26,40 +43,226 @@ class Kernel:
 
 
 class Compiled:
-    function, packed_metadata = "function", "packed"
+    function, packed_metadata = 11, "packed"
 
     def __init__(self, kernel):
-        self.kernel = kernel
+        self.kernel, self.metadata = kernel, SimpleNamespace(**kernel.metadata)
+        self.src = SimpleNamespace(signature=dict(zip(kernel.arg_names, kernel.signature, strict=False)))
 
     def __getitem__(self, grid):
         return lambda *again: self.kernel.watched.append((grid, again[2:]))
 
     def run(self, x, y, z, stream, function, packed, metadata, enter, leave, *again):
-        assert (stream, function, packed, metadata, enter, leave) == (7, "function", "packed", None, None, None)
-        self.kernel.started.append(((x, y, z), again[2:]))
+        assert (function, packed, metadata, enter, leave) == (11, "packed", None, None, None)
+        self.kernel.started.append(((x, y, z), stream, again[2:]))
 
 
-def test_what_is_compiled_is_started_directly_from_then_on(monkeypatch):
-    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 7, raising=False)
-    maps, kernel = maps_of(program_of(lcma.resolve("strassen")[0])), Kernel()
+class Tensor:
+    """A GPU's tensor at an address."""
+
+    is_cuda, is_meta, device = True, False, torch.device("cuda", 0)
+
+    def __init__(self, address):
+        self.address = address
+
+    def data_ptr(self):
+        return self.address
+
+    def get_device(self):
+        return 0
+
+
+class FakeDriver:
+    """Reads the arguments of a kernel as the driver does: when they are set."""
+
+    sizes = (8, 8, 8, 4, 4, 8, 8)
+    """Bytes of the kernel's parameters: two addresses, three numbers, two addresses of scratch memory."""
+
+    def __init__(self):
+        self.launched, self.arguments, self.attributes, self.freed, self.failing = [], None, [], [], set()
+        self.functions = Driver(
+            create=lambda made, flags: self._made("create", made, 21),
+            add_kernel=self._add_kernel,
+            set_attribute=lambda node, name, value: self._attribute(node, name, value),
+            instantiate=lambda made, graph, flags: self._made("instantiate", made, 23),
+            destroy=self.freed.append,
+            parameter_size=self._parameter_size,
+            set_arguments=self._set_arguments,
+            launch=self._launch,
+            free=self.freed.append,
+        )
+
+    def _made(self, name, made, handle):
+        made.value = handle
+        return int(name in self.failing)
+
+    def _add_kernel(self, made, graph, needed, count, parameters):
+        assert (graph.value, needed, count) == (21, None, 0)
+        return self._made("add", made, 22)
+
+    def _attribute(self, node, name, value):
+        self.attributes.append((node.value, name, ctypes.c_int.from_address(value).value))
+        return 0
+
+    def _parameter_size(self, function, index, offset, size):
+        if index >= len(self.sizes):
+            return 1
+        size.value = self.sizes[index]
+        return 0
+
+    def _set_arguments(self, graph, node, at):
+        assert (graph, node) == (23, 22)
+        if "set" in self.failing:
+            return 1
+        parameters = Parameters.from_address(at)
+        places = (ctypes.c_void_p * len(self.sizes)).from_address(parameters.arguments)
+        kinds = ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_float, ctypes.c_int32
+        values = [kind.from_address(place).value for kind, place in zip(kinds, places, strict=False)]
+        shape = [getattr(parameters, name) for name in ("grid_x", "grid_y", "grid_z", "block_x", "shared")]
+        self.arguments = values, shape
+        return 0
+
+    def _launch(self, graph, stream):
+        assert (graph, stream) == (23, None)
+        self.launched.append(self.arguments)
+        return int("launch" in self.failing)
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The fake driver; its `stream` is the current one."""
+    fake = FakeDriver()
+    fake.stream = 0
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: fake.stream, raising=False)
+    monkeypatch.setattr(torch._C, "_cuda_getDevice", lambda: 0, raising=False)
+    monkeypatch.setattr(torch.cuda, "device", lambda device: pytest.MonkeyPatch.context())
+    monkeypatch.setattr(kernel_node, "driver", lambda: fake.functions)
+    monkeypatch.setattr(launch._thread, "has_launched", False)
+    return fake
+
+
+def repeated(kernel):
+    """A launch of a fake kernel; its tuple of sizes has a number and a constant."""
+    return Repeated(kernel, (5, 3), ("x", "y"), 1 << 40, 0.5, (7, 8), N=16, num_warps=4)
+
+
+def test_a_repeated_launch_becomes_a_node_whose_addresses_are_set(gpu):
+    pytest.importorskip("triton")
+    kernel = Kernel()
+    again = repeated(kernel)
+    for place in range(REPETITIONS + 3):
+        again(Tensor(16 * place), Tensor(1 << 41))
+    assert (len(kernel.found), len(kernel.started), len(gpu.launched)) == (1, REPETITIONS, 2)
+    assert kernel.started[0] == ((5, 3, 1), 0, (1 << 40, 0.5, (7, 8), 16))
+    first = 16 * (REPETITIONS + 1)
+    shape = [5, 3, 1, 128, 512]
+    assert gpu.launched == [([x, 1 << 41, 1 << 40, 0.5, 7], shape) for x in (first, first + 16)]
+    gpu.stream = 9  # which a graph may capture
+    again(Tensor(0), Tensor(0))
+    assert (len(gpu.launched), kernel.started[-1][1]) == (2, 9)
+    del again
+    gc.collect()
+    assert sorted(gpu.freed) == [21, 23]
+
+
+def test_tensors_that_are_not_aligned_are_another_kernels(gpu):
+    pytest.importorskip("triton")
+    kernel = Kernel()
+    again = repeated(kernel)
+    for _ in range(2 + REPETITIONS):
+        again(Tensor(8), Tensor(16))
+        again(Tensor(16), Tensor(16))
+    assert (len(kernel.found), len(gpu.launched)) == (2, 2)
+    assert [values[0] for values, _ in gpu.launched] == [8, 16]
+
+
+@pytest.mark.parametrize("failing", ["create", "add", "instantiate", "set", "launch"])
+def test_what_the_driver_refuses_is_launched_as_usual(gpu, failing):
+    pytest.importorskip("triton")
+    kernel = Kernel()
+    again = repeated(kernel)
+    gpu.failing.add(failing)
+    for _ in range(REPETITIONS + 5):
+        again(Tensor(16), Tensor(16))
+    assert len(kernel.started) == REPETITIONS + 4
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"metadata": METADATA | {"launch_pdl": True}},
+        {"metadata": METADATA | {"num_ctas": 2}},
+        {"metadata": METADATA | {"global_scratch_size": 64}},
+        {"signature": ("*fp32", "tensordesc<fp32[64, 64]>", "i64", "fp32", ("i32", "constexpr"), "constexpr")},
+        {"signature": ("*fp32", "*fp32", "i32", "fp32", ("i32", "constexpr"), "constexpr")},
+        {"signature": ("*fp32", "*fp32", "i64", "constexpr", ("i32", "constexpr"), "constexpr")},
+    ],
+)
+def test_kernels_with_other_arguments_than_the_driver_knows_become_no_nodes(gpu, other):
+    pytest.importorskip("triton")
+    kernel = Kernel(**other)
+    again = repeated(kernel)
+    for _ in range(REPETITIONS + 5):
+        again(Tensor(16), Tensor(16))
+    assert (len(kernel.started), gpu.launched) == (REPETITIONS + 4, [])
+
+
+def test_a_cooperative_kernel_is_a_cooperative_node(gpu):
+    pytest.importorskip("triton")
+    kernel = Kernel(metadata=METADATA | {"launch_cooperative_grid": True})
+    again = repeated(kernel)
+    for _ in range(REPETITIONS + 2):
+        again(Tensor(16), Tensor(16))
+    assert (gpu.attributes, len(gpu.launched)) == ([(22, 2, 1)], 1)
+
+
+def test_threads_do_not_mix_their_addresses(gpu):
+    pytest.importorskip("triton")
+    kernel = Kernel()
+    again = repeated(kernel)
+    for _ in range(REPETITIONS + 1):
+        again(Tensor(16), Tensor(16))
+
+    def work(place):
+        # The first launch of a thread is Triton's, which makes the context current.
+        again(Tensor(16), Tensor(16))
+        for i in range(200):
+            again(Tensor(place << 20 | i << 4), Tensor(place << 40 | i << 4))
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wanted = sorted((place << 20 | i << 4, place << 40 | i << 4) for place in range(1, 5) for i in range(200))
+    assert sorted(tuple(values[:2]) for values, _ in gpu.launched) == wanted
+    assert len(kernel.started) == REPETITIONS + len(threads)
+
+
+def test_a_profiler_watches_triton_s_own_launch(gpu, monkeypatch):
+    kernel = Kernel()
+    again = repeated(kernel)
+    again(Tensor(16), Tensor(16))
+    monkeypatch.setattr(pytest.importorskip("triton").knobs.runtime, "launch_enter_hook", lambda metadata: None)
+    again(Tensor(16), Tensor(16))
+    assert (kernel.watched, kernel.started) == ([((5, 3, 1), (1 << 40, 0.5, (7, 8), 16))], [])
+
+
+def test_a_combination_passes_its_sizes_and_is_looked_up_by_its_tensors(monkeypatch):
+    maps, kernel = maps_of(program_of(lcma.resolve("strassen")[0])), Kernel(arg_names=())
     split = Combination(maps.left, Direction.TO_STACK, maps.left_blocks)
     monkeypatch.setattr(split, "_kernel", lambda *_: kernel)
     matrix, stack = torch.empty(3, 64, 1792), torch.empty(3, 7, 32, 896)
     for _ in range(3):
         split.run(matrix, stack)
-    assert (len(kernel.found), len(kernel.started)) == (1, 2)
-    (grid, numbers, form, warps), (again, same) = kernel.found[0], kernel.started[0]
-    assert same == (*numbers, *form)
-    assert again == grid == (4 * 32, 3, 1)  # 896 columns are covered by 4 tiles, of which the last is cut short
+    assert (len(kernel.found), len(set(kernel.found)), len(split._launches)) == (3, 1, 1)
+    grid, numbers, form, warps = kernel.found[0]
+    assert grid == (4 * 32, 3, 1)  # 896 columns are covered by 4 tiles, of which the last is cut short
     assert form == (1, 256, 4, BY_ROWS, BY_ROWS)
     assert numbers[:7] == (64, 1792 // 4, 1792 // 4, 1, 64 * 1792 // 4, 32, 896 // 4)
     assert warps == 4
-    with monkeypatch.context() as patch:
-        patch.setattr(pytest.importorskip("triton").knobs.runtime, "launch_enter_hook", lambda metadata: None)
-        split.run(matrix, stack)
-    assert (kernel.watched, len(kernel.started)) == ([(grid, same)], 2)
     split.run(matrix[1:], stack[1:])
     split.run(torch.empty(3, 63, 1792), stack)
-    assert len(kernel.found) == 3
+    assert len(split._launches) == 3
     split.run(matrix[:0], stack[:0])
-    assert len(kernel.found) == 3
+    assert len(kernel.found) == 5
