@@ -1,5 +1,5 @@
 # `make setup`, `make demo` and `make test` each work alone on a new clone: they need Python 3.11 or newer and a C library.
-.PHONY: setup demo test lint coverage fuzz faults docs browser-test accessibility clean
+.PHONY: setup demo test lint coverage examples fuzz faults docs browser-test accessibility clean
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
@@ -29,6 +29,9 @@ lint: $(VENV)/.dev
 # The tests of schemes_db and verify with their coverage, which must reach 90%. Tracing would slow the others to half.
 coverage: $(VENV)/.dev
 	$(MAKE) test ARGS="tests/schemes_db tests/verify --cov --cov-report=term $(ARGS)"
+
+examples: $(VENV)/.dev
+	@set -e; for example in examples/*.py; do echo "-- $$example"; $(BIN)/python "$$example"; done
 
 CASES ?= 10000
 SEED ?= 2
