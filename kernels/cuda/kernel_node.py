@@ -40,6 +40,9 @@ COOPERATIVE = 2
 WARP = 32
 """Threads of a warp."""
 
+MOST_GRAPHS = 512
+"""Graphs that are alive at a time: each holds memory of the driver."""
+
 Addresses = list[c_void_p | int | None]
 """The addresses of tensors, as ctypes types them."""
 
@@ -163,17 +166,26 @@ class KernelGraph:
 
 
 def graph_of(nodes: Sequence[KernelNode | None]) -> KernelGraph | None:
-    """Return the executable graph of nodes that are in no other graph; None if one is None, or the driver refuses."""
+    """Return the executable graph of nodes that are in no other graph.
+
+    None if a node is None, MOST_GRAPHS are alive, or the driver refuses.
+    """
     functions, graph = driver(), c_void_p()
     kept = [node for node in nodes if node is not None]
-    if functions is None or len(kept) < len(nodes):
+    if functions is None or len(kept) < len(nodes) or len(_alive) >= MOST_GRAPHS:
         return None
     with beside_captures():
         if functions.create(graph, 0):
             return None
         added = [node.add_to(graph, functions) for node in kept]
         made = KernelGraph(kept, functions)
-        return made if made.instantiate(graph, functions) and all(added) else None
+        if not (made.instantiate(graph, functions) and all(added)):
+            return None
+        _alive.add(made)
+        return made
+
+
+_alive: weakref.WeakSet[KernelGraph] = weakref.WeakSet()
 
 
 def node_of(

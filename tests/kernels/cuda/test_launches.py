@@ -216,6 +216,17 @@ def test_a_cooperative_kernel_is_a_cooperative_node(gpu):
     assert (gpu.attributes, len(gpu.launched)) == ([(22, 2, 1)], 1)
 
 
+def test_no_more_graphs_are_made_than_a_bound(gpu, monkeypatch):
+    pytest.importorskip("triton")
+    gc.collect()
+    monkeypatch.setattr(kernel_node, "MOST_GRAPHS", 1 + len(kernel_node._alive))
+    launches = [repeated(Kernel()) for _ in range(2)]
+    for _ in range(REPETITIONS + 2):
+        for again in launches:
+            again(Tensor(16), Tensor(16))
+    assert len(gpu.launched) == 1
+
+
 def test_threads_do_not_mix_their_addresses(gpu):
     pytest.importorskip("triton")
     kernel = Kernel()
