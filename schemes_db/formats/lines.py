@@ -108,7 +108,7 @@ _PARTS = {
 
 _EQUALS = pattern(r"=|<-")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
-_COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
+_COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*+[\w.]++[\s)\]};,]*+")
 _DIGIT = pattern(r"\s*\d")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")

@@ -179,7 +179,29 @@ REFUSED = {
         content for change in ("C11 = m1", "C11 += m1", "C11 = 0", "C = [c11 c12/; c21 c22]", "M1 = a11*b11", "M1 *= 2")
         for content in (text(*LINES, change), text(change, *LINES))
     ],
-    "an array that a call changes": after(ARRAYS, "np.add(u, v, u)", "np.dot(u, v, w)"),
+    "an array that a call changes": after(
+        ARRAYS, "np.add(u, v, u)", "np.dot(u, v, w)", "print(np.add(u, v, u))", "print(np.abs(u, u))",
+        "assert np.mod(u, 2, u).any()", "u.sum(0, int, u[0])", "np.max(u, 0, None, u[0])",
+        "print(*map(np.ndarray.sort, u))", "x = np.einsum('ij->ij', u)\nx[0] = 3",
+    ),
+    "an array that a function of the file changes": after(
+        LISTS, *(f"def {head}:\n    {body}\n{call}" for head, body, call in (
+            ("check(x)", "x[0] = 9", "check(u)"), ("verify(x, y)", "x[:] = y", "verify(u, v)"),
+            ("check(x)", "x *= 2", "print(check(u))"), ("test(x=u)", "x[0] = 9", "test()"),
+            ("fix(x)", "x.sort()", "print(max(u, key=fix))"), ("fix(x)", "x[0] = 9", "list(map(fix, u))"),
+            ("check(x)", "for row in x:\n        row[0] = 9", "check(u)"),
+            ("check(x)", "y = x[0]\n    y[0] = 9", "check(u)"), ("check(x)", "np.negative(x, out=x)", "check(u)"),
+        )), "def fix(): u[0] = 9\nfix()", "def check(x): x[0] = 9\ncheck(u)",
+    ),
+    "a matrix that is changed where it lies": [content for change in (
+        "C[:, 0] *= 2", "C[...] *= 2", "C[:] = 0", "C.fill(0)", "A.fill(0)", "np.negative(C, out=C)", "fix(C)",
+        "fix(A)", "for row in range(2): C[row][0] *= 2", "C .*= 2", "C .= 2 .* C", "C[:, 1] .= 0", "rmul!(C, 2)",
+        "call fix(C)", "C(:,1) = C(:,2);", "C = C(:,[2 1]);", "C([1 2],:) = C([2 1],:);", "A(:,1) = -A(:,1);",
+        "C = B*A", "C = A + B", "(A, B) = (B, A)", "[B, A] = deal(A, B);", "swap A and B",
+    ) for content in (text(*LINES, change), text(change, *OF_PYTHON))],
+    "a line of signs, or of a macro": after(
+        text(*LINES), "]*2", "}/2", "2 * (", "1/2", "#define m1 m2", "c12 \u2194 c21", "omit m1"
+    ),
     "an output that is said to be something else": [text(*PRODUCTS, OUTPUTS[0] + " = m2", *OUTPUTS[1:])],
     "an output that is said twice, once with a name that has no value": [
         text(*PRODUCTS[:at], *PRODUCTS[at + 1 :], *TWICE) for at in range(7)
@@ -269,11 +291,14 @@ PROVEN = {
         "u = u.reshape(7, 2, 2)\nv = v.reshape((7, 2, 2))\nw = w.reshape(-1, 2, 2)",
         "print(u.shape)\nassert u.shape == (7, 4)", "u = np.array(u, dtype=float)", "u = u.astype(np.int8)",
         "n = 2\nrank = 7", "shape = [2, 2, 2]", 'np.savez("s.npz", u=u, v=v)', "rows = u.shape[0]",
-        "nnz = np.count_nonzero(u)",
+        "nnz = np.count_nonzero(u)", "print(np.max(u, axis=0), np.dot(u.T, v))", "print(list(map(len, u)))",
+        "def check(u, v, w):\n    t = np.zeros((4, 4))\n    t[0] = u[0]\n    return t\nprint(check(u, v, w))",
         "T = np.einsum('ri,rj,rk->ijk', u, v, w)\n\ndef check(u, v, w):\n    for r in range(7):\n        u[r] = 0\n",
     ),
     "names that nothing uses": [text(line, *LINES, line) for line in (
-        "t = 2*t", "z = 3", "alpha = sqrt(2)", "w[0] = 3", "omega = log2(7) = 2.807",
+        "t = 2*t", "z = 3", "alpha = sqrt(2)", "w[0] = 3", "omega = log2(7) = 2.807", "C = A*B", "C = AB.",
+        "strassen(A, B)",
+        "C[i][j] += A[i][k]*B[k][j]", "print(C)", "#define N 2", "np.testing.assert_allclose(C, D)",
     )],
     "outputs as a matrix, four letters, or by other sums": [text(*PRODUCTS, *outputs) for outputs in (
         ["C = [[m1 + m4 - m5 + m7, m3 + m5], [m2 + m4, m1 - m2 + m3 + m6]]"],
