@@ -53,6 +53,7 @@ _CHANGED_WITHIN = pattern(
 _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
+_DTYPE = pattern(r"(?:u?int|float|double|complex|bool|object)(?:\d+|_)?")
 _CASTS = frozenset((*_ARRAYS, ".tolist", ".copy", ".astype", ".numpy", ".clone"))
 _NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
 """Calls that make a number, and of how many numbers at most."""
@@ -95,6 +96,9 @@ class Bindings(Meaning):
         if name in ("Rationals", "Integers", "RationalField", "IntegerRing") and not arguments:
             return LinearForm({"QQ": 1})
         arguments = [one for one in arguments if name_of(one) not in _RINGS]
+        if name in _ARRAYS and len(arguments) == 2 and _DTYPE.fullmatch(str(name_of(arguments[1]) or arguments[1])):
+            dtype = str(name_of(arguments[1]) or arguments.pop())
+            del arguments[1:]
         lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
         sizes = [one for one in arguments if isinstance(one, int)]
         if not keywords and arguments and name in _NUMBERS:

@@ -36,6 +36,7 @@ _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?
 _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
 _WORD = pattern(r"[A-Za-z]{3}")
+_TRACE = pattern(r"(?i)^\s*tr(?:ace)?\s*\([\sabc*]+\)\s*=")
 _NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
 _MARK = 40
 """Characters at the end of a statement in which it may say that it is cyclic."""
@@ -93,7 +94,8 @@ def _products(text: str, found: Formulas) -> Iterator[tuple[int, list[LinearForm
     """
     symmetric = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
     controlled, account = controlled_lines(text), Account(set("abcxyz"))
-    for line, statement in statements(text):
+    for line, said in statements(text):
+        statement = _TRACE.sub("", said)
         with on_line(line):
             if _is_prose(statement):
                 if not re.search(r"\w", statement):
@@ -116,6 +118,7 @@ def _products(text: str, found: Formulas) -> Iterator[tuple[int, list[LinearForm
 
 
 def _is_trilinear(statement: str) -> bool:
+    statement = _TRACE.sub("", statement)
     if not re.search(r"[*(]", statement) and len(re.split(r"[\s,;|]+", statement)) > 3:
         return False  # the head of a table
     for blocks in _BLOCKS:

@@ -93,6 +93,9 @@ _NUMBERING = pattern(
 _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
 
+_SYMBOLS = pattern(r"([\w,\s()]+)=\s*(?:\w+\.)?(?:symbols|var)\(\s*(['\"])([\w,\s]+)\2[^()]*\)")
+"""Names that stand for themselves, as sympy has them."""
+
 _BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
 _REMARK = pattern(
@@ -107,6 +110,7 @@ _PARTS = {
 """What parts statements of prose, and of code."""
 
 _EQUALS = pattern(r"=|<-")
+_LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*+[\w.]++[\s)\]};,]*+")
@@ -120,16 +124,18 @@ _CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ("%{", "%}"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
+_CELL = r"([^,|=\t]*[A-Za-z]_?\{?\d[^,|=\t]*)"
 _FACTORS_ROW = pattern(
-    r"^\s*+\|?\s*+([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
+    rf"^\s*+\|?\s*+(\d+|[A-Za-z]\w*)\s*(?P<by>[,|\t]){_CELL}(?:(?P=by){_CELL})?(?:(?P=by){_CELL})?\|?\s*$"
 )
+_NO_QUOTES = {ord("`"): None, ord("$"): None}
 _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>(?:[pbvB]?|small)matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
     r"\\end\{(?P=kind)\}(?:\s*\\right\s*[\]).|])?"
 )
 _SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
-_RULER = pattern(r"\s*([-+=*_~#])\1{2,}\s*")
+_RULER = pattern(r"\s*(?:([-+=*_~#])\1{2,}|\|(?:\s*:?-+:?\s*\|)+)\s*")
 _EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
 _SIDE_BY_SIDE = pattern(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
 _PLAIN = pattern(
@@ -166,16 +172,16 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
         inside = code and held[0].lstrip()[:1] in ("[", "{") and (len(held) > 1 or line.lstrip()[:1] in ("[", "{", '"'))
         within = open_ > 0 and (inside or (equals and (code or (equals == 1 and not more))))
         if line and (within or (goes_on and equals + more <= 1)):
-            if within and not code and last not in "+-*=(,/[" and first not in "+-*/=)]":
+            if within and not code and last not in "+-*=(,/[{;" and first not in "+-*/=)]}":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
             held.append(line)
-            length, equals, open_ = length + len(line), equals + more, open_ + _depth(line, code)
+            length, equals, open_ = length + len(line), equals + more, open_ + _depth(line, code, held[0])
         else:
             if last:
                 joined = "\n".join(held) if code else " ".join(held)
                 yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined, code)
             number, held, length, equals, whole = at, [line], len(line), more, plain
-            open_ = _depth(line, code)
+            open_ = _depth(line, code, line)
         if length > MAX_STATEMENT and not code:
             raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
 
@@ -185,9 +191,9 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
     return ((number, match[1]) for number, match in enumerate(_LINE.finditer(text), start=1))
 
 
-def _depth(line: str, code: bool) -> int:
-    """How many more brackets a line opens than it closes."""
-    opened, closed = ("[({", "])}") if code else ("[", "]")
+def _depth(line: str, code: bool, start: str) -> int:
+    """How many more brackets a line of a statement opens than it closes; braces only where a list starts."""
+    opened, closed = ("[({", "])}") if code else ("[{", "]}") if _LIST.search(start) else ("[", "]")
     return sum(map(line.count, opened)) - sum(map(line.count, closed))
 
 
@@ -324,16 +330,23 @@ def _unnumbered(text: str) -> str:
 def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
     plain = without_comment(line).rstrip()
+    if (same := _SYMBOLS.fullmatch(plain)) and re.findall(r"\w+", same[1]) == re.findall(r"\w+", same[3]):
+        return ()
     if not latex:
         plain = _CONTINUED.sub("", plain).rstrip()
     if "\\" in plain and (echo := _ECHO.match(plain)):
         plain = _without_echo(echo)
-    if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
+    if (
+        plain.lstrip()[:1] == "{" and '"' not in plain and re.search(r"[=:>]", plain)
+    ):  # rules of Mathematica, dictionaries of Sage
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
-    if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
-        name, left, right = row.group(1), row.group(3), row.group(4)
-        plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
+    if "=" not in plain and (row := _FACTORS_ROW.match(plain.translate(_NO_QUOTES))):
+        name, left, right, third = row.group(1), row.group(3), row.group(4), row.group(5)
+        if third:
+            plain = f"({left})*({right})*({third})"
+        elif not name.isdigit():
+            plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
         part = part.replace("&", " ") if latex else part
@@ -341,7 +354,8 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         part = _trimmed(spelled(numbering.sub("", part.lstrip())))
         part = numbering.sub("", part)
         if part:
-            found.append(part)
+            goes_on = plain.endswith(";") and ("=" not in part or part.count("[") > part.count("]"))
+            found.append(f"{part};" if goes_on else part)
     return tuple(found)
 
 

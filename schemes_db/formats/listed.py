@@ -11,17 +11,29 @@ from . import exp
 from .equations import reading_of
 from .formulas import Formulas
 from .lines import statements
+from .patterns import check_setting
 from .reading import Reading
 
 
 def listed_text(value: Any) -> str:
-    """The equations in the strings of nested values, one a line: `"m1": "(a11)(b11)"` is m1 = (a11)(b11)."""
+    """The equations in the strings of nested values, one a line: `"m1": "(a11)(b11)"` is m1 = (a11)(b11).
+
+    Objects with the sums `left` and `right` are products, called m1, m2, ... if they have no name.
+    """
     lines: list[str] = []
+    products: list[dict[str, Any]] = []
 
     def collect(item: Any, name: str = "") -> None:
-        if isinstance(item, dict):
+        if isinstance(item, dict) and {type(item.get(side)) for side in ("left", "right")} == {str}:
+            products.append(item)
+            for key in item.keys() - {"left", "right", "name"}:
+                check_setting(key, item[key])
+            lines.append(f"{item.get('name', f'm{len(products)}')} = ({item['left']})*({item['right']})")
+        elif isinstance(item, dict):
             for key, inner in item.items():
                 collect(inner, key)
+                if isinstance(inner, int | float):
+                    check_setting(key, inner)
         elif isinstance(item, list) and not set(map(type, item)) <= {int}:
             for inner in item:
                 collect(inner)

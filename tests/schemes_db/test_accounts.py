@@ -72,6 +72,15 @@ def after(content, *lines):
     return [f"{content}{line}\n" for line in lines]
 
 
+SIDES = [re.fullmatch(r"\(?([^()]*)\)?\*\(?([^()]*)\)?", line.partition("= ")[2]).groups() for line in PRODUCTS]
+ROWS = [(f"m{r}", *sides) for r, sides in enumerate(SIDES, 1)]
+THREE = [(str(r), *(side.strip("()") for side in line.split("*"))) for r, line in enumerate(TRILINEAR, 1)]
+PAIRS = {
+    "products": [{"left": left, "right": right} for left, right in SIDES],
+    "outputs": {f"c{place}": said for place, said in zip(PLACES, SUMS, strict=True)},
+}
+
+
 def headed(*heads):
     return "\n\n".join(f"{name}\n{part}" for name, part in zip(heads, TABLES, strict=True))
 
@@ -242,6 +251,12 @@ REFUSED = {
         ["the following is halved: " + TRILINEAR[0], *TRILINEAR[1:]], [*TRILINEAR, "-"],
         [*TRILINEAR, "a11*b11*(c11 + a11*b11*c11)"],
     )],
+    "names of sympy in another order": [text("a11, a12 = symbols('a12 a11')", *LINES)],
+    "products or sizes of JSON that are not those": [
+        json.dumps({"m": 2, "k": 2, "n": 3, **DATA}), json.dumps({"scale": 2, **PAIRS}),
+        json.dumps({**PAIRS, "products": [{**one, "sign": -1} for one in PAIRS["products"]]}),
+    ],
+    "a trace that is multiplied": [text(trace, "\n+ ".join(TRILINEAR)) for trace in ("2*tr(ABC) =", "-trace(ABC) =")],
     "a program": [
         "import sys\ndef pretty(a1, b1):\n    c1 = a1*b1\n    return c1\nprint(pretty(1, 2))\n",
         "n = 1000;\nA1 = rand(n); B1 = rand(n);\ntic; C1 = A1*B1; toc\nt = toc;\n",
@@ -321,6 +336,27 @@ PROVEN = {
     "numbered and bulleted products": [
         text(*(line.format(at=at, product=product) for at, product in enumerate(TRILINEAR, 1)))
         for line in ("({at}) {product}", "- {product}", "* {product}", "{at}: {product}")
+    ],
+    "tables of sums": [
+        text("| | left | right |", "|:--|--:|:-:|", *(f"| `{m}` | {a} | ${b}$ |" for m, a, b in ROWS), "", *OUTPUTS),
+        text("|r|A|B|C|", "|-|-|-|-|", *(f"|{'|'.join(row)}|" for row in THREE)), text(*map("\t".join, THREE)),
+    ],
+    "products and outputs as people write them": [
+        json.dumps(PAIRS), text("trace(ABC) =", "\n+ ".join(TRILINEAR)), text("tr(A B C) = " + TRILINEAR[0], *[
+            f"+ {line}" for line in TRILINEAR[1:]
+        ]),
+        text(*PRODUCTS, "C = [m1 + m4 - m5 + m7, m3 + m5; ...", "  -m4 + m2 + 2*m4, m1 - m2 + m3 + m6];"),
+        text(*PRODUCTS, f"c = {{{{{SUMS[0]}, {SUMS[1]}}},", f" {{{SUMS[2]}, {SUMS[3]}}}}};"),
+        text("a11, a12, a21, a22 = sympy.symbols('a11 a12 a21 a22', commutative=False)", *PRODUCTS,
+             *(f"{name}= expand({said})" for name, said in (line.split("= ") for line in OUTPUTS))),
+        text(*(line.replace("m" + line[1], "t", 1) + "\n" + "\n".join(
+            f"c{i}{j} {'-' if f'- m{line[1]}' in said else '+'}= t" for (i, j), said in zip(PLACES, SUMS, strict=True)
+            if f"m{line[1]}" in said) for line in PRODUCTS)),
+    ],
+    "arrays with types and sizes": [
+        "".join(f"{name} = Int8{matlab(rows)}\n" for name, rows in DATA.items()),
+        "".join(f"{name} = np.array({rows}, float).T\n" for name, rows in DATA.items()),
+        json.dumps({"m": 2, "k": 2, "n": 2, "rank": 7, **DATA}),
     ],
     "texts of JSON": [json.dumps({"products": TRILINEAR}), json.dumps(LINES)],
     "any strings, keys and remarks of JSON": [json.dumps(DATA | more) for more in (
