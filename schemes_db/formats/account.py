@@ -84,11 +84,12 @@ _WHOLE = pattern(
 )
 _CALL = pattern(r"(?i)(?!(?:\w+\.)*(?:assert|plot|show|imshow|time|strassen|\w*mul))[\w.]+\([^=]*\)\s*;?")
 _IN_PLACE = pattern(
-    r"(?i)(?<![\w.])([a-z])(?:\.t\b|\[[^\]=]*\]|\([^()=]*\))*\s*(?:[-+*/@%.]+=(?!=)|\.(?:fill|sort|put|resize)\()"
-    r"|(?<![\w.])([a-z])[\[(][^\])=]*(?::|\.\.)[^\])=]*[\])]\s*=(?!=)"
+    r"(?i)(?<![\w.])([a-z])(?:\.t\b|\[[^\]=]{0,200}\]|\([^()=]{0,200}\))*\s*(?:[-+*/@%.]+=(?!=)|\.(?:fill|sort|put|resize)\()"
+    r"|(?<![\w.])([a-z])[\[(](?=[^\])=]{0,200}(?::|\.\.))[^\])=]{0,200}+[\])]\s*=(?!=)"
     r"|\bout\s*=\s*([a-z])\b|(?:\w!|\bcall\s+\w+)\([^()]*?\b([a-z])\b"
 )
 """Parts of a matrix, or all of it, that a statement changes where they lie."""
+_SENTENCE = pattern(r"\b[A-Za-z]{3,}[\s,]+[A-Za-z]\w*\s*$")
 _SAID = pattern(r"[\[({\])}]|(?<![<>:=])=(?!=)")
 _GARBAGE = pattern(r"(?=.*\d)(?:[-+*/^]|(?=.*[*/^]))[-+*/^()\[\]{}.\d\s]*")
 
@@ -131,7 +132,7 @@ def split_equation(line: int, text: str) -> Equation | None:
     first, *others = cut(right, _SAID) if "=" in right else (right,)
     if not first.strip() or (right.count("(") != right.count(")") and not re.search(r"\d", right)):
         return None  # prose such as: let A = (a b; c d)
-    if letters_of(name) and not all(map(WORD.search, others)):
+    if (letters_of(name) and not all(map(WORD.search, others))) or (others and _SENTENCE.search(first)):
         # m1 = x = y says twice what m1 is, m1 = x = 3 nothing
         raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)", line=line)
     return Equation(line, name, [first.strip(), *others], {"+=": 1, "-=": -1}.get(match["sign"], 0))

@@ -21,7 +21,7 @@ from ..inexact import Coefficient
 from .account import only_looks
 from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
-from .lines import controlled_lines, plain_code, statements
+from .lines import MAX_SPLIT, controlled_lines, plain_code, statements
 from .patterns import changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
 
@@ -159,12 +159,14 @@ class Bindings(Meaning):
             given = own.setdefault(function, set(_WORD.findall(parameters)))
             if (alias := _ALIAS.match(text)) and not given.isdisjoint(_WORD.findall(alias[2] or alias[4] or "")):
                 given.update(_WORD.findall(alias[1] or alias[3]))
-            if not given.isdisjoint(name for found in _CHANGED_WITHIN.findall(text) for name in found):
+            long = len(text) > MAX_SPLIT  # not looked at
+            if long or not given.isdisjoint(name for found in _CHANGED_WITHIN.findall(text) for name in found):
                 changing.add(function)
                 if not names.isdisjoint(_WORD.findall(parameters.partition("=")[2])):
                     raise SchemeFormatError(f"{function} may change what its parameters are set to", line=line)
         for line, text in self.unknown:
-            if (says_change(text) and (names or self.loose)) or (self.loose and changes_something(text)):
+            said = "def" not in text.split() and says_change(text)  # the head of a function says nothing
+            if (said and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
             if line > self.first and _ANYTHING.match(text):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may set any name", line=line)

@@ -88,7 +88,7 @@ _NAMES = tuple(
 )
 _COUNTED = pattern(r"^(?:\d{1,4}[.):]\s+|[\u2022>]\s*)+")
 _NUMBERING = pattern(
-    r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
+    r"^(?:(?:[-*+\u2022>:]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
 )
 _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
@@ -104,7 +104,7 @@ _REMARK = pattern(
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
 _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
 _PARTS = {
-    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|\.\s+|(?<=\w|\))\s{{2,}}){_SET}|;"),
+    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
     True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
 }
 """What parts statements of prose, and of code."""
@@ -124,10 +124,11 @@ _CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ("%{", "%}"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
-_CELL = r"([^,|=\t]*[A-Za-z]_?\{?\d[^,|=\t]*)"
+_CELL = r"((?=[^,|=\t;]*?[A-Za-z]_?\{?\d)[^,|=\t;]++)"
 _FACTORS_ROW = pattern(
-    rf"^\s*+\|?\s*+(\d+|[A-Za-z]\w*)\s*(?P<by>[,|\t]){_CELL}(?:(?P=by){_CELL})?(?:(?P=by){_CELL})?\|?\s*$"
+    rf"^\s*+\|?\s*+(\d+|[A-Za-z]\w*(?:\{{\d+\}})?)\s*(?P<by>[,|\t;]){_CELL}(?:(?P=by){_CELL})?(?:(?P=by){_CELL})?\|?\s*$"
 )
+_END_OF_ROW = pattern(r"\s*\\\\(?:\s*\\hline)?\s*$")
 _NO_QUOTES = {ord("`"): None, ord("$"): None}
 _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>(?:[pbvB]?|small)matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
@@ -143,7 +144,9 @@ _PLAIN = pattern(
 )
 """A line that is in plain spelling already, as almost all lines of large files are."""
 
-_WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.(?!\s+[A-Za-z][\w\[\],]*\s*:?=)\s*(?![a-z]{2,}\())(?=[(A-Za-z])")
+_WORD_TIMES = pattern(
+    r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.(?!\s+(?:[A-Za-z][\w\[\],]*\s*:?=|[A-Za-z]{2,}[\s,]))\s*(?![a-z]{2,}\())(?=[(A-Za-z])"
+)
 _ECHO = pattern(r"^(\s*(?:\d{1,3}:)?)([^\\_{}]*?)([A-Za-z]+_\{?\d+\}?\s*=.*\\.*)$")
 _LINE = pattern(r"([^\n]*)(?:\n|$)")
 _CONTROLS = pattern(r"\b(?:for|while|if|elif|elseif|repeat|switch)\b")
@@ -341,7 +344,8 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     ):  # rules of Mathematica, dictionaries of Sage
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
-    if "=" not in plain and (row := _FACTORS_ROW.match(plain.translate(_NO_QUOTES))):
+    cells = plain if plain.count("&") < 2 else _END_OF_ROW.sub("", plain).replace("&", "|")
+    if "=" not in plain and (row := _FACTORS_ROW.match(cells.translate(_NO_QUOTES))):
         name, left, right, third = row.group(1), row.group(3), row.group(4), row.group(5)
         if third:
             plain = f"({left})*({right})*({third})"

@@ -256,6 +256,8 @@ REFUSED = {
         json.dumps({"m": 2, "k": 2, "n": 3, **DATA}), json.dumps({"scale": 2, **PAIRS}),
         json.dumps({**PAIRS, "products": [{**one, "sign": -1} for one in PAIRS["products"]]}),
     ],
+    "a sentence in a product": [text(*PRODUCTS[:6], f"{PRODUCTS[6]} Then {OUTPUTS[0]}", *OUTPUTS[1:])],
+    "several schemes as one": [text(*TRILINEAR, "# the same", *TRILINEAR)],
     "a trace that is multiplied": [text(trace, "\n+ ".join(TRILINEAR)) for trace in ("2*tr(ABC) =", "-trace(ABC) =")],
     "a program": [
         "import sys\ndef pretty(a1, b1):\n    c1 = a1*b1\n    return c1\nprint(pretty(1, 2))\n",
@@ -353,7 +355,14 @@ PROVEN = {
             f"c{i}{j} {'-' if f'- m{line[1]}' in said else '+'}= t" for (i, j), said in zip(PLACES, SUMS, strict=True)
             if f"m{line[1]}" in said) for line in PRODUCTS)),
     ],
+    "sentences, tables and lists of other kinds": [
+        text("First, " + ", ".join(PRODUCTS) + ". Then " + ", ".join(OUTPUTS) + "."),
+        text(*(f": {line}" for line in LINES)), text("r;A;B;C", *map(";".join, THREE)),
+        text(*(f"$m_{{{m[1]}}}$ & ${a}$ & ${b}$ \\\\ \\hline" for m, a, b in ROWS), *OUTPUTS),
+    ],
     "arrays with types and sizes": [
+        "".join(f"{name} = {matlab(rows)}.';\n" for name, rows in DATA.items()),
+        ARRAYS + "def multiply(a, b):\n    return w.T @ ((u @ a) * (v @ b))\nif True:\n    print(len(u))\n",
         "".join(f"{name} = Int8{matlab(rows)}\n" for name, rows in DATA.items()),
         "".join(f"{name} = np.array({rows}, float).T\n" for name, rows in DATA.items()),
         json.dumps({"m": 2, "k": 2, "n": 2, "rank": 7, **DATA}),
@@ -437,3 +446,11 @@ def test_a_block_far_outside_every_grid_is_refused_without_listing_the_blocks_be
 @pytest.mark.parametrize("unit", ["[", "[ ", '{"a":', "{'a':", " ", "\n", "%1", "//a=", "a=["])
 def test_brackets_blanks_and_marks_without_end_are_refused_in_linear_time(lead, unit):
     refused(lead + unit * (1 << 16))
+
+
+@pytest.mark.parametrize("tail", [
+    "c[" * (1 << 16), f"c12 = c[{':' * (1 << 16)}", "fix(C)," * (1 << 12), f"c1|{'a1' * (1 << 16)},",
+    "C" + "[0]" * (1 << 16),
+], ids=["brackets", "slice", "calls", "row", "indices"])  # fmt: skip
+def test_matrices_and_rows_without_end_are_looked_at_in_linear_time(tail):
+    refused(text(*LINES, tail, "c11 *= 2"))
