@@ -366,7 +366,7 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
 def _without_echo(match: re.Match[str]) -> str:
     """A formula of a web page that stands there twice, as text and as LaTeX: the LaTeX; any other line as it is."""
     numbering, said, latex = match.groups()
-    squeezed, once = (re.sub(r"[\W_]", "", spelled(part)) for part in (said, latex))
+    squeezed, once = (re.sub(r"[^\w+]|_", "", spelled(part)) for part in (said, latex))
     return numbering + latex if squeezed and once.startswith(squeezed) else match.group()
 
 
