@@ -112,7 +112,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         written = listed_text(value)
         if readings:
             return [agreeing(one, written) for one in readings]
-        if written:
+        if written := listed_text(value, alone=True):
             readings = (equations if "=" in written else exp).parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
     if not bare and not found.faults and (tables := three_tables(body)):

@@ -254,7 +254,12 @@ REFUSED = {
     "names of sympy in another order": [text("a11, a12 = symbols('a12 a11')", *LINES)],
     "products or sizes of JSON that are not those": [
         json.dumps({"m": 2, "k": 2, "n": 3, **DATA}), json.dumps({"scale": 2, **PAIRS}),
+        *(json.dumps({"products": PRODUCTS, "outputs": OUTPUTS, **more}) for more in (
+            {"norm": 0.5}, {"signs": [-1] * 7}, {"transposed": True}, {"scaling": {"u": 2}},
+            {"note": "w is multiplied by 2"},
+        )),
         json.dumps({**PAIRS, "products": [{**one, "sign": -1} for one in PAIRS["products"]]}),
+        json.dumps({**PAIRS, "products": [{**PAIRS["products"][0], "sign": -1}, *PAIRS["products"][1:]]}),
     ],
     "a sentence in a product": [text(*PRODUCTS[:6], f"{PRODUCTS[6]} Then {OUTPUTS[0]}", *OUTPUTS[1:])],
     "several schemes as one": [text(*TRILINEAR, "# the same", *TRILINEAR)],
