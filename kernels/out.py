@@ -29,8 +29,10 @@ def check_out(out: Any, shape: Sequence[int], dtype: Any, device: Any = None) ->
         torch = sys.modules["torch"]
         kind = "a tensor"
         fits = torch.is_tensor(out) and out.layout is torch.strided and (out.dtype, out.device) == (dtype, device)
-        if fits and tuple(out.shape) != shape and not out.untyped_storage().nbytes():
-            out.resize_(shape)
+        if fits and tuple(out.shape) != shape and not out.requires_grad:
+            storage = out.untyped_storage()
+            if storage.resizable() and not storage.nbytes():  # that of an array is not
+                out.resize_(shape)
     if not fits or tuple(out.shape) != shape:
         place = "" if device is None else f" on {device}"
         raise PlanError(f"out must be {kind} of shape {shape} and dtype {dtype}{place}, not {_described(out, device)}")

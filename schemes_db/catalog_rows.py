@@ -59,7 +59,7 @@ def _tidied(document: str) -> str:
         data = json.loads(document)
         if not isinstance(data, dict) or not isinstance(data.get("name", ""), str):
             return document
-    except ValueError:
+    except (ValueError, RecursionError):
         return document
     name = data.get("name", "")
     return document if not name or tidy_name(name) == name else json.dumps({**data, "name": tidy_name(name)})

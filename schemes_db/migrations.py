@@ -19,7 +19,7 @@ def _note_steps(connection: sqlite3.Connection) -> None:
             data = json.loads(document)
             origin = data["provenance"]
             step = None if "steps" in origin else _step_of(origin)
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             continue
         if step is None:
             continue

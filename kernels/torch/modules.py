@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from types import MethodType
 from typing import Any
 
 import torch
@@ -104,13 +105,18 @@ class _ModuleWalk:
         for name, module in self.modules.items():
             self.names.setdefault(id(module), []).append(name)
         self.holders: dict[int, list[str]] = {}
+        self.bound: dict[int, str] = {}
+        """Where a method of a module is held, which stays that of the class that the module had."""
+
         for name, module in model.named_modules():
             named = {**module._parameters, **module._buffers, **vars(module), "_parameters": None, "_buffers": None}
             for label, held in named.items():
                 within = held.values() if isinstance(held, dict) else held if isinstance(held, list | tuple) else [held]
-                for tensor in within:
-                    if isinstance(tensor, Tensor):
-                        self.holders.setdefault(_memory(tensor), []).append(f"{name}.{label}".lstrip("."))
+                for one in within:
+                    if isinstance(one, Tensor):
+                        self.holders.setdefault(_memory(one), []).append(f"{name}.{label}".lstrip("."))
+                    elif isinstance(one, MethodType):
+                        self.bound[id(one.__self__)] = f"{name}.{label}".lstrip(".")
         self.under_fsdp = self._below("FSDPModule")
         self.under_ddp = self._below("DistributedDataParallel")
         self._reads = cache(weight_reads)
@@ -135,6 +141,8 @@ class _ModuleWalk:
             return "DistributedDataParallel holds its weight; compress the model before"
         if others := [one for one in self.holders.get(_memory(weight), ()) if one != f"{names[0]}.weight"]:
             return f"its weight is tied: it is {others[0]} too"
+        if held := self.bound.get(id(module)):
+            return f"{held} holds a method of it"
         for name in names:
             if found := self._reader(name):
                 reader, method = found  # modules of torch multiply by the weight itself in inference

@@ -55,8 +55,8 @@ _KEYWORD = pattern(r"\s*(?:import|from|def|class|del|global|nonlocal|for|while|m
 _LOOKS = pattern(
     r"\s*(?:(?:check\w*|verify\w*|test\w*|show\w*|raise|return(?!\s*\(?[^('\"]*(?:[-+*/@%^]|\bfor\b)))\b"
     r"|(?!.*\)[\s'.]*[-+*/]?=(?!=))(?!(?:\w+\.)*(?:add|dot|matmul|outer|kron|mod|abs|round|sqrt|copy)\()[\w.]+\((?s:.*)\)\s*;?\s*$"
-    r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum|len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
-    r"|numel)\(|\w+\.(?:shape|ndim|size|copy)\b))"
+    r"|(?P<new>[A-Za-z_]\w*)\s*[-+*/]?=(?!=)\s*(?:(?:np\.|numpy\.)?(?:einsum\((?=[^,]*,[^'\"]*['\"])|(?:len|sum|max|min|n?nz|count_nonzero|zeros|range|str|size"
+    r"|numel)\()|\w+\.(?:shape|ndim|size|copy)\b))"
 )
 """Checks, calls without a place for a result, and names that are set to what is no view of an array."""
 
@@ -66,10 +66,32 @@ _SETS = pattern(r"\bout\s*=|:=|\+\+|--|[()][^()]*[-+*/%]=")
 _METHOD = pattern(r"\b(\w+)\.(?!(?:shape|ndim|size|dtype|nbytes|T)\b)[A-Za-z_]\w*+(?!\s*\()")
 """A method that is handed on, as in `map(u.append, v)`."""
 
+_CALLED = pattern(r"\b(?:map|filter)\(\s*(?:\w+\.)*(\w+)|\b(\w++)\(|\bkey\s*=\s*(?:\w+\.)*(\w+)")
+"""Functions that are called, here or by another one."""
+
+_ITEM = r"(?:[^(),]|\((?:[^()]|\([^()]*\))*\))*+"
+_OUT = pattern(
+    rf"\.(?:(?:abs|sqrt|round|sum|max|min|any|all|mean)\({_ITEM}|(?:add|dot|mod|matmul|outer)\({_ITEM},{_ITEM})"
+    rf"((?:,{_ITEM})+)"
+)
+"""The arguments of functions of numpy among which that may be which the result is written to."""
+
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
-_WHOLE = pattern(r"(?:return\b|([A-Za-z])\s*([-+*/@]?=(?!=)|:=|<-))(.*)")
+_WHOLE = pattern(
+    r"(?:return\b|(?P<several>[(\[]\s*)?([a-z])(?P<part>\([^()]*[:\[][^()]*\))?(?(several)\s*,[a-z\s,]*[)\]])\s*"
+    r"([-+*/@]?=(?!=)|:=|<-))(.*)",
+    re.IGNORECASE,
+)
+_CALL = pattern(r"(?i)(?!(?:\w+\.)*(?:assert|plot|show|imshow|time|strassen|\w*mul))[\w.]+\([^=]*\)\s*;?")
+_IN_PLACE = pattern(
+    r"(?i)(?<![\w.])([a-z])(?:\.t\b|\[[^\]=]{0,200}\]|\([^()=]{0,200}\))*\s*(?:[-+*/@%.]+=(?!=)|\.(?:fill|sort|put|resize)\()"
+    r"|(?<![\w.])([a-z])[\[(](?=[^\])=]{0,200}(?::|\.\.))[^\])=]{0,200}+[\])]\s*=(?!=)"
+    r"|\bout\s*=\s*([a-z])\b|(?:\w!|\bcall\s+\w+)\([^()]*?\b([a-z])\b"
+)
+"""Parts of a matrix, or all of it, that a statement changes where they lie."""
+_SENTENCE = pattern(r"\b[A-Za-z]{3,}[\s,]+[A-Za-z]\w*\s*$")
 _SAID = pattern(r"[\[({\])}]|(?<![<>:=])=(?!=)")
-_GARBAGE = pattern(r"(?=.*\d)[-+*/^][-+*/^().\d\s]*")
+_GARBAGE = pattern(r"(?=.*\d)(?:[-+*/^]|(?=.*[*/^]))[-+*/^()\[\]{}.\d\s]*")
 
 
 @dataclass(eq=False)
@@ -110,7 +132,7 @@ def split_equation(line: int, text: str) -> Equation | None:
     first, *others = cut(right, _SAID) if "=" in right else (right,)
     if not first.strip() or (right.count("(") != right.count(")") and not re.search(r"\d", right)):
         return None  # prose such as: let A = (a b; c d)
-    if letters_of(name) and not all(map(WORD.search, others)):
+    if (letters_of(name) and not all(map(WORD.search, others))) or (others and _SENTENCE.search(first)):
         # m1 = x = y says twice what m1 is, m1 = x = 3 nothing
         raise SchemeFormatError("expected one equation a line, such as m1 = (a11 + a22)(b11 + b22)", line=line)
     return Equation(line, name, [first.strip(), *others], {"+=": 1, "-=": -1}.get(match["sign"], 0))
@@ -123,8 +145,9 @@ def only_looks(text: str, data: Set[str]) -> bool:
     if not changes_something(text):
         return not _KEYWORD.match(text)
     looks = _LOOKS.match(text)
-    pure = all(map(_PURE.fullmatch, set(re.findall(r"\b(\w++)\(", text)) - data)) and not _SETS.search(text)
-    pure = pure and data.isdisjoint(_METHOD.findall(text))
+    called = {name for found in _CALLED.findall(text) for name in found if name}
+    pure = all(map(_PURE.fullmatch, called - data)) and not _SETS.search(text)
+    pure = pure and data.isdisjoint(_METHOD.findall(text) + WORD.findall(" ".join(_OUT.findall(text))))
     return pure and bool(SHOWN.match(text) or (looks and looks["new"] not in data))
 
 
@@ -177,11 +200,18 @@ class Account:
 
     def changes_a_matrix(self, text: str) -> bool:
         """Return whether a statement makes another matrix of A, B or C as a whole: A = 2*A, return C.T."""
+        whole = self.families & set("abcxyz") & set(re.findall(r"(?<![\w.])[a-z](?![\w(])", text.lower()))
+        named = {letter.lower() for letters in _IN_PLACE.findall(text) for letter in letters if letter}
+        if named & self.families and not {"a", "b"} <= {*re.findall(r"\b[a-z]\b", text.partition("=")[2].lower())}:
+            return True
         match = _WHOLE.match(text)
         if match is None:
-            return False
-        letter, sign, right = (match[1] or "").lower(), match[2] or "", match[3].lower()
-        bare = self.families.intersection(re.findall(r"(?<![\w.])[a-z](?![\w(])", right))
+            return bool(whole and _CALL.fullmatch(text)) and not only_looks(text.lower(), whole)
+        letter, sign, right = (match[2] or "").lower(), match[4] or "", match[5].lower()
+        bare = self.families.intersection(re.findall(rf"(?<![\w.])(?:[a-z](?![\w(])|{letter or 0}\b)", right))
         if not letter:
             return bool(re.search(r"[-+*/'^.@\[]", right) and bare & {"c", "z"})
-        return letter in self.families and (sign[0] in "-+*/@" or letter in bare or len(bare) == 1)
+        product = re.sub(r"[\s*@().;,]", "", right)  # c = b a is another product
+        other = letter == "c" and re.fullmatch(r"[-+abo]+", product) and product != "ab"
+        changed = sign[0] in "-+*/@" or letter in bare or len(bare) == 1 or match["several"] or match["part"] or other
+        return letter in self.families and bool(changed)

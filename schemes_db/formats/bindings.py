@@ -21,7 +21,7 @@ from ..inexact import Coefficient
 from .account import only_looks
 from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
-from .lines import controlled_lines, plain_code, statements
+from .lines import MAX_SPLIT, controlled_lines, plain_code, statements
 from .patterns import changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
 
@@ -43,10 +43,17 @@ _WORD = pattern(r"[A-Za-z_]\w*")
 _ANYTHING = pattern(r"\s*(?:exec|eval|evalin|load|source|from\s+\S+\s+import\s*\*)(?!\w)")
 """Statements that may set any name."""
 
-_FUNCTION = pattern(r"\s*(?:async\s+)?def\s")
+_FUNCTION = pattern(r"(\s*(?:async\s+)?def\s+(\w+))\s*\(((?:[^()]|\([^()]*\))*)\)[^:]*:?(.*)", re.DOTALL)
+_ALIAS = pattern(r"\s*(?:for\s+([\w\s,]+?)\s+in\b([^:]*)|([\w\s,]+?)=(?!=)([\w\s.,:\[\]]*)$)")
+_CHANGED_WITHIN = pattern(
+    r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\]]*\])*\s*(?:\[[^=]*\]\s*[-+*/%@]*=(?!=)|[-+*/%@]+=(?!=)"
+    r"|\.(?:fill|sort|put|append|insert|extend|pop|remove|clear|reverse|resize|itemset|__\w+__)\()|\bout\s*=\s*(\w+)"
+)
+"""What a statement may change: by an index, a sign before `=`, a method, or as the place of a result."""
 _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
+_DTYPE = pattern(r"(?:u?int|float|double|complex|bool|object)(?:\d+|_)?")
 _CASTS = frozenset((*_ARRAYS, ".tolist", ".copy", ".astype", ".numpy", ".clone"))
 _NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
 """Calls that make a number, and of how many numbers at most."""
@@ -61,7 +68,7 @@ class Bindings(Meaning):
     values: dict[str, Value] = field(default_factory=dict)
     loose: list[Value] = field(default_factory=list)
     unknown: list[tuple[int, str]] = field(default_factory=list)
-    inner: list[tuple[int, str, str]] = field(default_factory=list)
+    inner: list[tuple[int, str, str, str]] = field(default_factory=list)
     faults: dict[str, SchemeFormatError] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     first: float = math.inf
@@ -89,6 +96,9 @@ class Bindings(Meaning):
         if name in ("Rationals", "Integers", "RationalField", "IntegerRing") and not arguments:
             return LinearForm({"QQ": 1})
         arguments = [one for one in arguments if name_of(one) not in _RINGS]
+        if name in _ARRAYS and len(arguments) == 2 and _DTYPE.fullmatch(str(name_of(arguments[1]) or arguments[1])):
+            dtype = str(name_of(arguments[1]) or arguments.pop())
+            del arguments[1:]
         lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
         sizes = [one for one in arguments if isinstance(one, int)]
         if not keywords and arguments and name in _NUMBERS:
@@ -140,17 +150,28 @@ class Bindings(Meaning):
         Raises:
             SchemeFormatError: one may.
         """
-        for line, text, parameters in self.inner:
+        changing: set[str] = set()
+        own: dict[str, set[str]] = {}
+        for line, text, function, parameters in self.inner:
             changed = _CHANGED.match(text)
             if changed and changed[1] in names and changed[1] not in parameters:
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
+            given = own.setdefault(function, set(_WORD.findall(parameters)))
+            if (alias := _ALIAS.match(text)) and not given.isdisjoint(_WORD.findall(alias[2] or alias[4] or "")):
+                given.update(_WORD.findall(alias[1] or alias[3]))
+            long = len(text) > MAX_SPLIT  # not looked at
+            if long or not given.isdisjoint(name for found in _CHANGED_WITHIN.findall(text) for name in found):
+                changing.add(function)
+                if not names.isdisjoint(_WORD.findall(parameters.partition("=")[2])):
+                    raise SchemeFormatError(f"{function} may change what its parameters are set to", line=line)
         for line, text in self.unknown:
-            if (says_change(text) and (names or self.loose)) or (self.loose and changes_something(text)):
+            said = "def" not in text.split() and says_change(text)  # the head of a function says nothing
+            if (said and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
             if line > self.first and _ANYTHING.match(text):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may set any name", line=line)
             named = names & set(_WORD.findall(_OPENED.sub("", text)))
-            if named and not only_looks(text, names):
+            if named and (not changing.isdisjoint(_WORD.findall(text)) or not only_looks(text, names)):
                 raise SchemeFormatError(
                     f"{text.strip()[:40]!r} may change {min(named)}, and is not understood", line=line
                 )
@@ -175,7 +196,7 @@ def read_bindings(text: str) -> Bindings:
 def _read(text: str, within: bool) -> Bindings:
     found = Bindings()
     controlled = controlled_lines(plain_code(text))
-    function, parameters = -1, ""
+    function, name, parameters = -1, "", ""
     for line, statement in statements(text, code=True):
         indent = len(statement) - len(statement.lstrip())
         if indent <= function:
@@ -184,10 +205,12 @@ def _read(text: str, within: bool) -> Bindings:
         if re.match(r"\s*function\b", statement):
             continue  # the head of a function of MATLAB, whose values are set in it
         if function >= 0:
-            found.inner.append((line, statement, parameters))
-        elif _FUNCTION.match(statement):
-            found.unknown.append((line, statement.partition("(")[0]))
-            function, parameters = -1 if within else indent, statement.partition("(")[2]
+            found.inner.append((line, statement, name, parameters))
+        elif head := _FUNCTION.match(statement):
+            found.unknown.append((line, head[1]))
+            function, name, parameters = -1 if within else indent, head[2], head[3]
+            if head[4].strip():
+                found.inner.append((line, head[4], name, parameters))
         elif match and (match["words"] or not match["sizes"]):
             names = re.findall(r"\w+", match["names"])
             found.bind(names, statement[match.end() :], line, line in controlled)

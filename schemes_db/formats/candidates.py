@@ -163,7 +163,7 @@ def reading_of_options(
     held = {scheme.target for _, scheme in candidates}
     rank, shapes = wanted[0][2][0].rank, [one.shape for one in held if one.is_general or math.prod(one.shape) > 8]
     doubtful = unsure and held and not any(rank <= math.prod(shape) > 1 for shape in shapes)
-    doubt = f"{rank} products that belong to no product of matrices in sight: this may be no scheme"
+    doubt = f"{rank} products that belong to no product of matrices in sight: this may be no scheme, or several"
     return Reading(
         format,
         tuple(candidates),

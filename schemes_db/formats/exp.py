@@ -10,6 +10,7 @@ equal. Comments start with `#`; those of a `header` are read, and written for ta
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from collections.abc import Iterator
 
@@ -36,6 +37,7 @@ _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?
 _BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
 _WORD = pattern(r"[A-Za-z]{3}")
+_TRACE = pattern(r"(?i)^\s*tr(?:ace)?\s*\([\sabc*]+\)\s*=")
 _NAMED = pattern(r"\s*(?:[A-Za-z]\w{0,12}|[A-Za-z]\[\d+\])\s*[:+]?\s*")
 _MARK = 40
 """Characters at the end of a statement in which it may say that it is cyclic."""
@@ -83,7 +85,9 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     rotated = sum(cyclic for *_, cyclic in listed)
     found.note("products", not base)
     notes = (*found.notes, *[f"{rotated} products stand for their three rotations"] * bool(rotated))
-    return [dataclasses.replace(reading, notes=notes, declared=ring)]
+    naive = max((math.prod(scheme.target.shape) for _, scheme in reading.candidates), default=a.rank)
+    doubt = f"{a.rank} products, more than the matrices need: this may be several schemes" if a.rank > naive else ""
+    return [dataclasses.replace(reading, notes=notes, declared=ring, doubt=doubt)]
 
 
 def _products(text: str, found: Formulas) -> Iterator[tuple[int, list[LinearForm], bool]]:
@@ -93,7 +97,8 @@ def _products(text: str, found: Formulas) -> Iterator[tuple[int, list[LinearForm
     """
     symmetric = re.search(r"(?mi)^\W*symmetry:?\s*3\b", text) is not None
     controlled, account = controlled_lines(text), Account(set("abcxyz"))
-    for line, statement in statements(text):
+    for line, said in statements(text):
+        statement = _TRACE.sub("", said)
         with on_line(line):
             if _is_prose(statement):
                 if not re.search(r"\w", statement):
@@ -116,6 +121,7 @@ def _products(text: str, found: Formulas) -> Iterator[tuple[int, list[LinearForm
 
 
 def _is_trilinear(statement: str) -> bool:
+    statement = _TRACE.sub("", statement)
     if not re.search(r"[*(]", statement) and len(re.split(r"[\s,;|]+", statement)) > 3:
         return False  # the head of a table
     for blocks in _BLOCKS:

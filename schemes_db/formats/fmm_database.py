@@ -20,10 +20,11 @@ from .candidates import reading_of_rows, target_of
 from .dense import TextReader
 from .linear_program import MAX_TERMS, LinearProgram, Statement, expanded_rows
 from .listed import agreeing, listed_text
-from .patterns import check_setting
+from .patterns import check_setting, pattern
 from .reading import C_TRANSPOSED, Reading, parse_coefficient
 from .strict_json import loads, need
 
+_SIZES = pattern(r'"n"\s*:\s*(?!\s|\d)')
 _FIELDS = {"n", "m", "z2", "multiplications", "elements", "complexity", *"uvw"}
 
 
@@ -101,13 +102,14 @@ def _statement(row: object, known: int, where: str) -> Statement:
 
 
 def _has(fields: tuple[str, ...], text: str) -> bool:
-    """Return whether this is a JSON object with these fields."""
-    return text.lstrip().startswith("{") and all(f'"{key}"' in text for key in fields)
+    """Return whether this is a JSON object with these fields, and with the three sizes as a list."""
+    sizes = text.lstrip().startswith("{") and _SIZES.search(text)
+    return bool(sizes) and all(f'"{key}"' in text for key in fields)
 
 
 def _reader(name: str, *fields: str) -> TextReader:
     return TextReader(name, ".json", C_TRANSPOSED, partial(_has, fields), partial(_parse, name))
 
 
-fmm_json = _reader("fmm-json", "n", "m", "u")
-fmm_reduced = _reader("fmm-reduced", "n", "m", "u_fresh")
+fmm_json = _reader("fmm-json", "m", "u")
+fmm_reduced = _reader("fmm-reduced", "m", "u_fresh")

@@ -138,7 +138,7 @@ class Formulas(Meaning):
                 form = value if isinstance(value, LinearForm) else LinearForm()
                 if each.sign:
                     form = total([self.names.get(each.name, LinearForm()), scaled(form, each.sign)])
-                elif each.name in self.names and each.name not in words(text):
+                elif each.name in self.names and each.name not in words(text) and letters_of(each.name):
                     raise SchemeFormatError(f"{each.name} is set twice")
                 each.value = self.names[each.name] = form
         except SchemeFormatError as error:
@@ -169,6 +169,8 @@ class Formulas(Meaning):
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """A sum, a product or a matrix that a call makes."""
         if len(arguments) == 1 and isinstance(arguments[0], list) and name in ("array", "Matrix", "matrix"):
+            return arguments[0]
+        if len(arguments) == 1 and name in ("expand", "simplify") and not keywords:
             return arguments[0]
         match = _CALLED.fullmatch(name)
         if len(arguments) != 2 or keywords or not match:

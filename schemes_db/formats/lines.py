@@ -88,10 +88,13 @@ _NAMES = tuple(
 )
 _COUNTED = pattern(r"^(?:\d{1,4}[.):]\s+|[\u2022>]\s*)+")
 _NUMBERING = pattern(
-    r"^(?:(?:[-*+\u2022>]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
+    r"^(?:(?:[-*+\u2022>:]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
 )
 _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
+
+_SYMBOLS = pattern(r"([\w,\s()]+)=\s*(?:\w+\.)?(?:symbols|var)\(\s*(['\"])([\w,\s]+)\2[^()]*\)")
+"""Names that stand for themselves, as sympy has them."""
 
 _BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
@@ -101,14 +104,15 @@ _REMARK = pattern(
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
 _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
 _PARTS = {
-    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|\.\s+|(?<=\w|\))\s{{2,}}){_SET}|;"),
+    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
     True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
 }
 """What parts statements of prose, and of code."""
 
 _EQUALS = pattern(r"=|<-")
+_LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
-_COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
+_COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
 _DIVISOR = pattern(r"\s*+[\w.]++[\s)\]};,]*+")
 _DIGIT = pattern(r"\s*\d")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
@@ -120,16 +124,19 @@ _CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ("%{", "%}"), ('"""', '"""'), ("'''", "'''"))
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
+_CELL = r"((?=[^,|=\t;]*?[A-Za-z]_?\{?\d)[^,|=\t;]++)"
 _FACTORS_ROW = pattern(
-    r"^\s*+\|?\s*+([A-Za-z]\w*)\s*(?P<by>[,|\t])([^,|=\t]*[A-Za-z]\d[^,|=\t]*)(?:(?P=by)([^,|=\t]*[A-Za-z]\d[^,|=\t]*))?\|?\s*$"
+    rf"^\s*+\|?\s*+(\d+|[A-Za-z]\w*(?:\{{\d+\}})?)\s*(?P<by>[,|\t;]){_CELL}(?:(?P=by){_CELL})?(?:(?P=by){_CELL})?\|?\s*$"
 )
+_END_OF_ROW = pattern(r"\s*\\\\(?:\s*\\hline)?\s*$")
+_NO_QUOTES = {ord("`"): None, ord("$"): None}
 _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>(?:[pbvB]?|small)matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
     r"\\end\{(?P=kind)\}(?:\s*\\right\s*[\]).|])?"
 )
 _SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
-_RULER = pattern(r"\s*([-+=*_~#])\1{2,}\s*")
+_RULER = pattern(r"\s*(?:([-+=*_~#])\1{2,}|\|(?:\s*:?-+:?\s*\|)+)\s*")
 _EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
 _SIDE_BY_SIDE = pattern(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
 _PLAIN = pattern(
@@ -137,7 +144,9 @@ _PLAIN = pattern(
 )
 """A line that is in plain spelling already, as almost all lines of large files are."""
 
-_WORD_TIMES = pattern(r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.(?!\s+[A-Za-z][\w\[\],]*\s*:?=)\s*(?![a-z]{2,}\())(?=[(A-Za-z])")
+_WORD_TIMES = pattern(
+    r"(?<=[)\d\]])(?:\s+[xX]\s+|\s*\.(?!\s+(?:[A-Za-z][\w\[\],]*\s*:?=|[A-Za-z]{2,}[\s,]))\s*(?![a-z]{2,}\())(?=[(A-Za-z])"
+)
 _ECHO = pattern(r"^(\s*(?:\d{1,3}:)?)([^\\_{}]*?)([A-Za-z]+_\{?\d+\}?\s*=.*\\.*)$")
 _LINE = pattern(r"([^\n]*)(?:\n|$)")
 _CONTROLS = pattern(r"\b(?:for|while|if|elif|elseif|repeat|switch)\b")
@@ -166,16 +175,16 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
         inside = code and held[0].lstrip()[:1] in ("[", "{") and (len(held) > 1 or line.lstrip()[:1] in ("[", "{", '"'))
         within = open_ > 0 and (inside or (equals and (code or (equals == 1 and not more))))
         if line and (within or (goes_on and equals + more <= 1)):
-            if within and not code and last not in "+-*=(,/[" and first not in "+-*/=)]":
+            if within and not code and last not in "+-*=(,/[{;" and first not in "+-*/=)]}":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
             held.append(line)
-            length, equals, open_ = length + len(line), equals + more, open_ + _depth(line, code)
+            length, equals, open_ = length + len(line), equals + more, open_ + _depth(line, code, held[0])
         else:
             if last:
                 joined = "\n".join(held) if code else " ".join(held)
                 yield from [(number, joined)] if whole and len(held) == 1 else _parted(number, joined, code)
             number, held, length, equals, whole = at, [line], len(line), more, plain
-            open_ = _depth(line, code)
+            open_ = _depth(line, code, line)
         if length > MAX_STATEMENT and not code:
             raise SchemeFormatError(f"a statement of more than {MAX_STATEMENT >> 20} MiB", line=number)
 
@@ -185,9 +194,9 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
     return ((number, match[1]) for number, match in enumerate(_LINE.finditer(text), start=1))
 
 
-def _depth(line: str, code: bool) -> int:
-    """How many more brackets a line opens than it closes."""
-    opened, closed = ("[({", "])}") if code else ("[", "]")
+def _depth(line: str, code: bool, start: str) -> int:
+    """How many more brackets a line of a statement opens than it closes; braces only where a list starts."""
+    opened, closed = ("[({", "])}") if code else ("[{", "]}") if _LIST.search(start) else ("[", "]")
     return sum(map(line.count, opened)) - sum(map(line.count, closed))
 
 
@@ -324,16 +333,24 @@ def _unnumbered(text: str) -> str:
 def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
     """The parts of a line in plain spelling. Several formats look at the same lines to tell whether they are theirs."""
     plain = without_comment(line).rstrip()
+    if (same := _SYMBOLS.fullmatch(plain)) and re.findall(r"\w+", same[1]) == re.findall(r"\w+", same[3]):
+        return ()
     if not latex:
         plain = _CONTINUED.sub("", plain).rstrip()
     if "\\" in plain and (echo := _ECHO.match(plain)):
         plain = _without_echo(echo)
-    if plain.lstrip()[:1] == "{" and '"' not in plain:  # rules of Mathematica, dictionaries of Sage
+    if (
+        plain.lstrip()[:1] == "{" and '"' not in plain and re.search(r"[=:>]", plain)
+    ):  # rules of Mathematica, dictionaries of Sage
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
-    if "=" not in plain and (row := _FACTORS_ROW.match(plain)):
-        name, left, right = row.group(1), row.group(3), row.group(4)
-        plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
+    cells = plain if plain.count("&") < 2 else _END_OF_ROW.sub("", plain).replace("&", "|")
+    if "=" not in plain and (row := _FACTORS_ROW.match(cells.translate(_NO_QUOTES))):
+        name, left, right, third = row.group(1), row.group(3), row.group(4), row.group(5)
+        if third:
+            plain = f"({left})*({right})*({third})"
+        elif not name.isdigit():
+            plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
         part = part.replace("&", " ") if latex else part
@@ -341,14 +358,15 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         part = _trimmed(spelled(numbering.sub("", part.lstrip())))
         part = numbering.sub("", part)
         if part:
-            found.append(part)
+            goes_on = plain.endswith(";") and ("=" not in part or part.count("[") > part.count("]"))
+            found.append(f"{part};" if goes_on else part)
     return tuple(found)
 
 
 def _without_echo(match: re.Match[str]) -> str:
     """A formula of a web page that stands there twice, as text and as LaTeX: the LaTeX; any other line as it is."""
     numbering, said, latex = match.groups()
-    squeezed, once = (re.sub(r"[\W_]", "", spelled(part)) for part in (said, latex))
+    squeezed, once = (re.sub(r"[^\w+]|_", "", spelled(part)) for part in (said, latex))
     return numbering + latex if squeezed and once.startswith(squeezed) else match.group()
 
 

@@ -11,17 +11,34 @@ from . import exp
 from .equations import reading_of
 from .formulas import Formulas
 from .lines import statements
+from .patterns import check_setting
 from .reading import Reading
 
 
-def listed_text(value: Any) -> str:
-    """The equations in the strings of nested values, one a line: `"m1": "(a11)(b11)"` is m1 = (a11)(b11)."""
+def listed_text(value: Any, alone: bool = False) -> str:
+    """The equations in the strings of nested values, one a line: `"m1": "(a11)(b11)"` is m1 = (a11)(b11).
+
+    Objects with the sums `left` and `right` are products, called m1, m2, ... if they have no name. Where the equations
+    are `alone`, without arrays of numbers, other values are settings.
+
+    Raises:
+        SchemeFormatError: a setting would change the numbers.
+    """
     lines: list[str] = []
+    products: list[dict[str, Any]] = []
+    settings: list[tuple[str, Any]] = []
 
     def collect(item: Any, name: str = "") -> None:
-        if isinstance(item, dict):
+        if isinstance(item, dict) and {type(item.get(side)) for side in ("left", "right")} == {str}:
+            products.append(item)
+            lines.append(f"{item.get('name', f'm{len(products)}')} = ({item['left']})*({item['right']})")
+            settings.extend((key, item[key]) for key in item.keys() - {"left", "right", "name"})
+        elif isinstance(item, dict):
             for key, inner in item.items():
+                before = len(lines)
                 collect(inner, key)
+                if not any(lines[before:]):
+                    settings.append((key, inner))
         elif isinstance(item, list) and not set(map(type, item)) <= {int}:
             for inner in item:
                 collect(inner)
@@ -30,6 +47,8 @@ def listed_text(value: Any) -> str:
             lines.append(item if whole else f"{name} = {item}" if re.search(r"\d", name) else "")
 
     collect(value)
+    for setting in settings if alone else ():
+        check_setting(*setting)
     return "\n".join(lines) if len([line for line in lines if line]) > 1 else ""
 
 

@@ -32,7 +32,7 @@ from .strict_json import loads
 from .tables import has_tables, reading_of_masks, table_count, three_tables
 
 _LISTED = pattern(
-    r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+\((?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++\s*+)?[\[({][\[({\s]*+[-+]?[\d.\"'F]|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
+    r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+\((?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++(?:8|16|32|64)?\s*+)?[\[({][\[({\s]*+[-+]?[\d.\"'F]|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
@@ -112,7 +112,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         written = listed_text(value)
         if readings:
             return [agreeing(one, written) for one in readings]
-        if written:
+        if written := listed_text(value, alone=True):
             readings = (equations if "=" in written else exp).parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
     if not bare and not found.faults and (tables := three_tables(body)):
@@ -192,7 +192,7 @@ def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list
     if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
         raise SchemeFormatError(f"rank {rank}, but no factor has so many products")
     if named is not None:
-        _check_sizes(settings, named[0])
+        _check_sizes({**settings, "sizes": [settings.get(size) for size in "mkn"]}, named[0])
         known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
         _check_settings(settings, known)
         yield named[0], "; ".join(named[1])

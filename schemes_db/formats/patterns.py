@@ -31,17 +31,18 @@ def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
 MAX_SENTENCE = 10_000
 """Characters of the longest line that is looked at as a sentence."""
 
-OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\]|\w\(")
+OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\\u2194]|\w\(|^#")
 """What a line of prose does not have."""
 
 CHANGES = pattern(
     r"(?i)\b(?:negat\w*|swap\w*|exchang\w*|scal(?:e|es|ed|ing)|hal(?:f|ve)\w*|doubl\w*|twice|divid\w*"
-    r"|replac\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign)\b"
+    r"|replac\w*|omit\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign)\b"
 )
 """Words that say that something is done to numbers."""
 
 _CHANGES_ALL = pattern(
-    r"(?i)(?=.*\b(?:all|each|every(?:thing)?|both|results?|outputs?|entries|coefficients?|blocks?|products?|factors?)\b)"
+    r"(?i).*\b(?:swap|exchange) [a-z] and [a-z]\b"
+    r"|(?=.*\b(?:all|each|every(?:thing)?|both|results?|outputs?|entries|coefficients?|blocks?|products?|factors?)\b)"
     r".*\b(?:negat(?:e|ed)|swap(?:ped)?|exchanged?|halved?|doubled?|reversed?|inverted|scaled?|rescaled?|taken twice"
     r"|(?:times|by|with) (?:two|three|2|3|-1|minus one)|counts? (?:twice|double)|(?:is|are) subtracted"
     r"|(?:results?|outputs?) (?:must|has|have|is|are)\b.*\btransposed|then transpose)\b"
@@ -55,7 +56,7 @@ SCALING = pattern(
 """Names of settings that would change the numbers."""
 
 _TIMES = pattern(r"\s*[x\u00d7]\s*\d+\s*")
-_FACTOR = pattern(r"(?i)\bfactors?\s+(?:of\s+)?[\d(]|\bunits of\b")
+_FACTOR = pattern(r"(?i)\bfactors?:?\s+(?:of\s+)?[\d(]|\bunits of\b")
 _ADDED = pattern(r"(?i)offset|shift|bias")
 _REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
 """What a remark in a table says of the numbers beside it."""

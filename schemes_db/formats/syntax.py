@@ -40,7 +40,7 @@ _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
 _TOKEN = pattern(
     rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?:(?<=\.\d)[fF](?!\w))?(?P<unit>[jJ](?!\w))?"
     rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
-    r"|(?P<symbol>:=|->|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
+    r"|(?P<symbol>:=|->|\.'|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
 )
 _USED = pattern(rf"{_NUMBER}(?:[jJ](?!\w))?|\.(?:T(?!\w)|[a-z_]{{2,}}\()|(?:{_MODULES})?({_NAME})(\()?")
 _TERM = rf"(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*+"
@@ -225,7 +225,7 @@ class Parser:
         sign = self.signs()
         value = self.atom()
         while True:
-            if self.at("'") and not self.gap:
+            if self.at("'", ".'") and not self.gap:
                 self.take()
                 value = transposed(value)
             elif self.at("^") or (self.at("**") and re.match(r"\s*[-+(]?\d", self.text[self.position :][:40])):

@@ -118,13 +118,17 @@ def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None 
         word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line
     ):
         return None
-    count = int(lines.pop(0)[0]) if len(lines[0]) == 1 else len(lines)
+    head = list(map(int, lines.pop(0))) if len(lines[0]) in (1, 4) else [len(lines)]
+    count = head[-1]
     if count != len(lines) or any(len(line) != 3 for line in lines):
         return None
     words = [[int(word) for word in line] for line in lines]
     said = _SIZES.search(text)
     if target is not None:
         shape = target.shape
+    elif head[:-1]:
+        m, k, n = head[:-1]
+        shape = m, k, n
     elif said is not None:
         m, k, n = (int(size) for size in said.groups() if size is not None)
         shape = m, k, n

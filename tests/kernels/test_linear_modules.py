@@ -126,6 +126,16 @@ def test_weights_that_a_module_holds_without_a_parameter_are_left(kind, how, lab
 
 
 @both_rules
+def test_layers_of_which_a_module_holds_a_method_are_left(kind):
+    net = Around(linear())
+    net.product = net.fc.forward
+    assert convert(net, kind) == {"fc": "product holds a method of it"}
+    net = Around(linear())
+    net.steps = [abs, net.fc.forward]
+    assert convert(net, kind) == {"fc": "steps holds a method of it"}
+
+
+@both_rules
 @pytest.mark.parametrize("change", [lambda weight: None, lambda weight: nn.Parameter(weight.detach().to_sparse())])
 def test_weights_that_are_not_dense_are_left(kind, change):
     net = nn.Sequential(linear(), linear())

@@ -187,9 +187,12 @@ def refused_tensors(wanted):
     yield "repeated", torch.full((*shape[:-1], 1), 7, dtype=dtype).expand(shape)
     yield "meta", torch.empty(shape, dtype=dtype, device="meta")
     yield "array", np.full(shape, 7, "float32")
+    if dtype not in (torch.bfloat16, torch.float8_e4m3fn):
+        yield "empty, of an array", torch.from_numpy(torch.empty(0, dtype=dtype).numpy())
     yield "sparse", torch.zeros(shape, dtype=dtype).to_sparse()
     if dtype.is_floating_point:
         yield "requires grad", torch.full(shape, 7, dtype=dtype, requires_grad=True)
+        yield "empty, requires grad", torch.empty(0, dtype=dtype, requires_grad=True)
 
 
 def test_a_tensor_that_does_not_fit_is_refused_and_not_written(tensors):

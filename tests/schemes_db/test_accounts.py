@@ -72,6 +72,15 @@ def after(content, *lines):
     return [f"{content}{line}\n" for line in lines]
 
 
+SIDES = [re.fullmatch(r"\(?([^()]*)\)?\*\(?([^()]*)\)?", line.partition("= ")[2]).groups() for line in PRODUCTS]
+ROWS = [(f"m{r}", *sides) for r, sides in enumerate(SIDES, 1)]
+THREE = [(str(r), *(side.strip("()") for side in line.split("*"))) for r, line in enumerate(TRILINEAR, 1)]
+PAIRS = {
+    "products": [{"left": left, "right": right} for left, right in SIDES],
+    "outputs": {f"c{place}": said for place, said in zip(PLACES, SUMS, strict=True)},
+}
+
+
 def headed(*heads):
     return "\n\n".join(f"{name}\n{part}" for name, part in zip(heads, TABLES, strict=True))
 
@@ -179,7 +188,29 @@ REFUSED = {
         content for change in ("C11 = m1", "C11 += m1", "C11 = 0", "C = [c11 c12/; c21 c22]", "M1 = a11*b11", "M1 *= 2")
         for content in (text(*LINES, change), text(change, *LINES))
     ],
-    "an array that a call changes": after(ARRAYS, "np.add(u, v, u)", "np.dot(u, v, w)"),
+    "an array that a call changes": after(
+        ARRAYS, "np.add(u, v, u)", "np.dot(u, v, w)", "print(np.add(u, v, u))", "print(np.abs(u, u))",
+        "assert np.mod(u, 2, u).any()", "u.sum(0, int, u[0])", "np.max(u, 0, None, u[0])",
+        "print(*map(np.ndarray.sort, u))", "x = np.einsum('ij->ij', u)\nx[0] = 3",
+    ),
+    "an array that a function of the file changes": after(
+        LISTS, *(f"def {head}:\n    {body}\n{call}" for head, body, call in (
+            ("check(x)", "x[0] = 9", "check(u)"), ("verify(x, y)", "x[:] = y", "verify(u, v)"),
+            ("check(x)", "x *= 2", "print(check(u))"), ("test(x=u)", "x[0] = 9", "test()"),
+            ("fix(x)", "x.sort()", "print(max(u, key=fix))"), ("fix(x)", "x[0] = 9", "list(map(fix, u))"),
+            ("check(x)", "for row in x:\n        row[0] = 9", "check(u)"),
+            ("check(x)", "y = x[0]\n    y[0] = 9", "check(u)"), ("check(x)", "np.negative(x, out=x)", "check(u)"),
+        )), "def fix(): u[0] = 9\nfix()", "def check(x): x[0] = 9\ncheck(u)",
+    ),
+    "a matrix that is changed where it lies": [content for change in (
+        "C[:, 0] *= 2", "C[...] *= 2", "C[:] = 0", "C.fill(0)", "A.fill(0)", "np.negative(C, out=C)", "fix(C)",
+        "fix(A)", "for row in range(2): C[row][0] *= 2", "C .*= 2", "C .= 2 .* C", "C[:, 1] .= 0", "rmul!(C, 2)",
+        "call fix(C)", "C(:,1) = C(:,2);", "C = C(:,[2 1]);", "C([1 2],:) = C([2 1],:);", "A(:,1) = -A(:,1);",
+        "C = B*A", "C = A + B", "(A, B) = (B, A)", "[B, A] = deal(A, B);", "swap A and B",
+    ) for content in (text(*LINES, change), text(change, *OF_PYTHON))],
+    "a line of signs, or of a macro": after(
+        text(*LINES), "]*2", "}/2", "2 * (", "1/2", "#define m1 m2", "c12 \u2194 c21", "omit m1"
+    ),
     "an output that is said to be something else": [text(*PRODUCTS, OUTPUTS[0] + " = m2", *OUTPUTS[1:])],
     "an output that is said twice, once with a name that has no value": [
         text(*PRODUCTS[:at], *PRODUCTS[at + 1 :], *TWICE) for at in range(7)
@@ -220,6 +251,19 @@ REFUSED = {
         ["the following is halved: " + TRILINEAR[0], *TRILINEAR[1:]], [*TRILINEAR, "-"],
         [*TRILINEAR, "a11*b11*(c11 + a11*b11*c11)"],
     )],
+    "names of sympy in another order": [text("a11, a12 = symbols('a12 a11')", *LINES)],
+    "products or sizes of JSON that are not those": [
+        json.dumps({"m": 2, "k": 2, "n": 3, **DATA}), json.dumps({"scale": 2, **PAIRS}),
+        *(json.dumps({"products": PRODUCTS, "outputs": OUTPUTS, **more}) for more in (
+            {"norm": 0.5}, {"signs": [-1] * 7}, {"transposed": True}, {"scaling": {"u": 2}},
+            {"note": "w is multiplied by 2"},
+        )),
+        json.dumps({**PAIRS, "products": [{**one, "sign": -1} for one in PAIRS["products"]]}),
+        json.dumps({**PAIRS, "products": [{**PAIRS["products"][0], "sign": -1}, *PAIRS["products"][1:]]}),
+    ],
+    "a sentence in a product": [text(*PRODUCTS[:6], f"{PRODUCTS[6]} Then {OUTPUTS[0]}", *OUTPUTS[1:])],
+    "several schemes as one": [text(*TRILINEAR, "# the same", *TRILINEAR)],
+    "a trace that is multiplied": [text(trace, "\n+ ".join(TRILINEAR)) for trace in ("2*tr(ABC) =", "-trace(ABC) =")],
     "a program": [
         "import sys\ndef pretty(a1, b1):\n    c1 = a1*b1\n    return c1\nprint(pretty(1, 2))\n",
         "n = 1000;\nA1 = rand(n); B1 = rand(n);\ntic; C1 = A1*B1; toc\nt = toc;\n",
@@ -269,11 +313,14 @@ PROVEN = {
         "u = u.reshape(7, 2, 2)\nv = v.reshape((7, 2, 2))\nw = w.reshape(-1, 2, 2)",
         "print(u.shape)\nassert u.shape == (7, 4)", "u = np.array(u, dtype=float)", "u = u.astype(np.int8)",
         "n = 2\nrank = 7", "shape = [2, 2, 2]", 'np.savez("s.npz", u=u, v=v)', "rows = u.shape[0]",
-        "nnz = np.count_nonzero(u)",
+        "nnz = np.count_nonzero(u)", "print(np.max(u, axis=0), np.dot(u.T, v))", "print(list(map(len, u)))",
+        "def check(u, v, w):\n    t = np.zeros((4, 4))\n    t[0] = u[0]\n    return t\nprint(check(u, v, w))",
         "T = np.einsum('ri,rj,rk->ijk', u, v, w)\n\ndef check(u, v, w):\n    for r in range(7):\n        u[r] = 0\n",
     ),
     "names that nothing uses": [text(line, *LINES, line) for line in (
-        "t = 2*t", "z = 3", "alpha = sqrt(2)", "w[0] = 3", "omega = log2(7) = 2.807",
+        "t = 2*t", "z = 3", "alpha = sqrt(2)", "w[0] = 3", "omega = log2(7) = 2.807", "C = A*B", "C = AB.",
+        "strassen(A, B)",
+        "C[i][j] += A[i][k]*B[k][j]", "print(C)", "#define N 2", "np.testing.assert_allclose(C, D)",
     )],
     "outputs as a matrix, four letters, or by other sums": [text(*PRODUCTS, *outputs) for outputs in (
         ["C = [[m1 + m4 - m5 + m7, m3 + m5], [m2 + m4, m1 - m2 + m3 + m6]]"],
@@ -296,6 +343,34 @@ PROVEN = {
     "numbered and bulleted products": [
         text(*(line.format(at=at, product=product) for at, product in enumerate(TRILINEAR, 1)))
         for line in ("({at}) {product}", "- {product}", "* {product}", "{at}: {product}")
+    ],
+    "tables of sums": [
+        text("| | left | right |", "|:--|--:|:-:|", *(f"| `{m}` | {a} | ${b}$ |" for m, a, b in ROWS), "", *OUTPUTS),
+        text("|r|A|B|C|", "|-|-|-|-|", *(f"|{'|'.join(row)}|" for row in THREE)), text(*map("\t".join, THREE)),
+    ],
+    "products and outputs as people write them": [
+        json.dumps(PAIRS), text("trace(ABC) =", "\n+ ".join(TRILINEAR)), text("tr(A B C) = " + TRILINEAR[0], *[
+            f"+ {line}" for line in TRILINEAR[1:]
+        ]),
+        text(*PRODUCTS, "C = [m1 + m4 - m5 + m7, m3 + m5; ...", "  -m4 + m2 + 2*m4, m1 - m2 + m3 + m6];"),
+        text(*PRODUCTS, f"c = {{{{{SUMS[0]}, {SUMS[1]}}},", f" {{{SUMS[2]}, {SUMS[3]}}}}};"),
+        text("a11, a12, a21, a22 = sympy.symbols('a11 a12 a21 a22', commutative=False)", *PRODUCTS,
+             *(f"{name}= expand({said})" for name, said in (line.split("= ") for line in OUTPUTS))),
+        text(*(line.replace("m" + line[1], "t", 1) + "\n" + "\n".join(
+            f"c{i}{j} {'-' if f'- m{line[1]}' in said else '+'}= t" for (i, j), said in zip(PLACES, SUMS, strict=True)
+            if f"m{line[1]}" in said) for line in PRODUCTS)),
+    ],
+    "sentences, tables and lists of other kinds": [
+        text("First, " + ", ".join(PRODUCTS) + ". Then " + ", ".join(OUTPUTS) + "."),
+        text(*(f": {line}" for line in LINES)), text("r;A;B;C", *map(";".join, THREE)),
+        text(*(f"$m_{{{m[1]}}}$ & ${a}$ & ${b}$ \\\\ \\hline" for m, a, b in ROWS), *OUTPUTS),
+    ],
+    "arrays with types and sizes": [
+        "".join(f"{name} = {matlab(rows)}.';\n" for name, rows in DATA.items()),
+        ARRAYS + "def multiply(a, b):\n    return w.T @ ((u @ a) * (v @ b))\nif True:\n    print(len(u))\n",
+        "".join(f"{name} = Int8{matlab(rows)}\n" for name, rows in DATA.items()),
+        "".join(f"{name} = np.array({rows}, float).T\n" for name, rows in DATA.items()),
+        json.dumps({"m": 2, "k": 2, "n": 2, "rank": 7, **DATA}),
     ],
     "texts of JSON": [json.dumps({"products": TRILINEAR}), json.dumps(LINES)],
     "any strings, keys and remarks of JSON": [json.dumps(DATA | more) for more in (
@@ -376,3 +451,11 @@ def test_a_block_far_outside_every_grid_is_refused_without_listing_the_blocks_be
 @pytest.mark.parametrize("unit", ["[", "[ ", '{"a":', "{'a':", " ", "\n", "%1", "//a=", "a=["])
 def test_brackets_blanks_and_marks_without_end_are_refused_in_linear_time(lead, unit):
     refused(lead + unit * (1 << 16))
+
+
+@pytest.mark.parametrize("tail", [
+    "c[" * (1 << 16), f"c12 = c[{':' * (1 << 16)}", "fix(C)," * (1 << 12), f"c1|{'a1' * (1 << 16)},",
+    "C" + "[0]" * (1 << 16),
+], ids=["brackets", "slice", "calls", "row", "indices"])  # fmt: skip
+def test_matrices_and_rows_without_end_are_looked_at_in_linear_time(tail):
+    refused(text(*LINES, tail, "c11 *= 2"))

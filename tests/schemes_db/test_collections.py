@@ -85,18 +85,19 @@ def test_whole_schemes_with_the_names_of_parts_stay_whole(tmp_path):
 
 
 @pytest.mark.parametrize("sizes", ["tensor <2,2,2>: (2x2) times (2x2) -> (2x2)", "2x2x2", ""])
-def test_bit_masks_modulo_2(sizes):
+@pytest.mark.parametrize("head", ["", "2 2 2 "])
+def test_bit_masks_modulo_2(sizes, head):
     rows = [
         [sum((value & 1) << at for at, value in enumerate(row)) for row in product]
         for product in zip(U, V, W, strict=True)
     ]
-    text = f"# certificate over GF(2)\n# {sizes}\n7\n" + "\n".join(" ".join(map(str, row)) for row in rows) + "\n"
+    text = f"# certificate over GF(2)\n# {sizes}\n{head}7\n" + "\n".join(" ".join(map(str, row)) for row in rows) + "\n"
     report = proven(text)
     assert report.scheme.ring == Z2
     assert report.scheme.digest == SCHEME.replace(ring=Z2).digest
     assert not judge(parse_text(text.replace("9 9 9", "9 9 8"))[0], "wrong").ok
     with pytest.raises(SchemeFormatError):
-        parse_text(text.replace("\n7\n", "\n6\n"))
+        parse_text(text.replace("7\n", "6\n"))
 
 
 def notebook(*cells):

@@ -77,6 +77,14 @@ def test_the_papers_own_numbering_is_found(name, how, asked):
     assert report.scheme.target.name == TARGETS[name]
 
 
+@pytest.mark.parametrize("name", PAPER)
+def test_a_formula_of_a_web_page_whose_text_has_another_sign_is_refused(name):
+    page = dict(spellings(name))["web page"]
+    echo = re.search(r"(?m)^\d+:m1=[^+\\]*\+", page)
+    with pytest.raises(SchemeFormatError):
+        parse_text(f"{page[: echo.end() - 1]}-{page[echo.end() :]}")
+
+
 @pytest.mark.parametrize("orders", [
     (ROWS, ROWS, LOWER), (COLUMNS, ROWS, LOWER_BY_COLUMNS), (COLUMNS, COLUMNS, LOWER),
     (ROWS, COLUMNS, LOWER_BY_COLUMNS),

@@ -101,7 +101,7 @@ def test_what_can_not_be_read_is_said(home, run):
     run.refused(3, str(home / "data" / "catalog.db"), "list", "--where", "origin=user")
 
 
-@pytest.mark.parametrize("change", ["{}", "not JSON", None])
+@pytest.mark.parametrize("change", ["{}", "not JSON", "[" * 100_000, None], ids=["empty", "text", "deep", "other"])
 def test_a_damaged_row_of_a_shipped_scheme_is_written_again(home, mine, run, change):
     digest = lcma.resolve("strassen")[0].digest
     with Catalog.open() as catalog:
@@ -113,6 +113,13 @@ def test_a_damaged_row_of_a_shipped_scheme_is_written_again(home, mine, run, cha
     with Catalog.open() as catalog:
         assert catalog.find(digest)[0].name == "strassen"
         assert {entry.name for entry in catalog.entries()} == {*shipped_names(), "mine"}
+
+
+def test_a_row_of_deep_json_is_marked(home, mine, run):
+    with Catalog.open() as catalog:
+        catalog._connection.execute("UPDATE schemes SET document = ? WHERE digest = ?", ("[" * 100_000, mine))
+    for command in ("show", "export", "run"):
+        run.refused(1, "nested too deep", command, mine[:12], *("a.npy", "b.npy")[: 2 * (command == "run")])
 
 
 def _change(digest, *, claimed, whole):

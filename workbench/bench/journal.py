@@ -35,7 +35,7 @@ class Journal:
             try:
                 row = json.loads(line)
                 rows.append({"suite": row["suite"], "key": row["key"], "code": row["code"], **row})
-            except (ValueError, TypeError, KeyError):
+            except (ValueError, TypeError, KeyError, RecursionError):
                 if number == len(lines):
                     break
                 raise SchemeFormatError(

@@ -93,5 +93,5 @@ def _files_of_site(marker: Path) -> set[str]:
     try:
         data = json.loads(marker.read_text(encoding="utf-8"))
         return set(data["files"]) if data["lcma_site"] == 1 else set()
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return set()
