@@ -1,6 +1,7 @@
 """Installation and imports: the package list, the wheel, lazy imports."""
 
 import ast
+import fcntl
 import json
 import os
 import subprocess
@@ -120,12 +121,18 @@ def test_the_package_runs_as_a_module(tmp_path):
     assert run.stdout == f"lcma, version {lcma.__version__}\n"
 
 
-def build_wheel(folder):
-    subprocess.run(
-        [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)], check=True, capture_output=True
-    )
-    (wheel,) = folder.glob("*.whl")
-    return wheel
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory, worker_id):
+    """The wheel, built once for all processes of a run: two builds at once would share the tree's folder `build`."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base if worker_id == "master" else base.parent) / "dist"
+    with Path(f"{folder}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not list(folder.glob("*.whl")):
+            command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(folder), str(ROOT)]
+            subprocess.run(command, check=True, capture_output=True)
+    (found,) = folder.glob("*.whl")
+    return found
 
 
 def install(python, *requirements):
@@ -167,10 +174,9 @@ def expected_files():
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_the_tree_and_runs_elsewhere_without_and_with_the_extra_of_reports(tmp_path):
+def test_the_wheel_holds_the_tree_and_runs_elsewhere_without_and_with_the_extra_of_reports(tmp_path, wheel):
     import numpy as np
 
-    wheel = build_wheel(tmp_path / "dist")
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"lcma"}
     assert {name.removeprefix("lcma/") for name in names if name.startswith("lcma/")} == expected_files()
@@ -216,8 +222,7 @@ assert any("tied" in (one.refused or "") for one in reports)  # GPT-2's head is 
 
 
 @pytest.mark.slow
-def test_the_wheel_with_torch_then_beside_hugging_face_kernels_and_transformers(tmp_path):
-    wheel = build_wheel(tmp_path / "dist")
+def test_the_wheel_with_torch_then_beside_hugging_face_kernels_and_transformers(tmp_path, wheel):
     # torch first and alone, as constraints.txt says
     python = make_venv(tmp_path / "venv", "torch", f"lcma[torch] @ {wheel.as_uri()}")
     run = runner(python, tmp_path)
