@@ -77,7 +77,7 @@ def _byte_code() -> dict[str, str]:
 
     Return the environment in which Python finds it.
     """
-    compileall.compile_dir(Path(__file__).parents[3], quiet=2, rx=re.compile(r"/(\.venv|tests|docs)/"))
+    compileall.compile_dir(Path(__file__).parents[3], quiet=2, rx=re.compile(r"/(\.venv|build|tests|docs)/"))
     found = importlib.util.find_spec("triton")
     if found is None or found.origin is None or Path(importlib.util.cache_from_source(found.origin)).exists():
         return {}
