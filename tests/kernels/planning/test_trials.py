@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from lcma.kernels.planning.trials.trial import (
@@ -86,6 +86,9 @@ def test_slower_contenders_cost_a_bounded_part(slow, each):
 
 
 @settings(max_examples=25, deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@example(
+    [4.985760275421377, 4.728421074238037, 4.985760275421377, 4.0], 0.08809043305096784, 0.026505255103499464, 4460
+)
 @given(
     st.lists(st.floats(0.3, 5.0), min_size=1, max_size=4),
     st.floats(1e-4, 2.0),
@@ -94,7 +97,9 @@ def test_slower_contenders_cost_a_bounded_part(slow, each):
 )
 def test_regret_is_bounded_and_nobody_starves(ratios, each, noise, seed):
     machine = Machine([each, *(each * ratio for ratio in ratios)], noise=noise, seed=seed, cold=1.0, disturbed=1.0)
-    machine.run(3000)
+    # Four contenders of five times the time lose 4 x 3 calls x 4 times it, 1.5% of 3,200 calls.
+    calls = 4000
+    machine.run(calls)
     fastest = min(machine.seconds)
     # Whoever is 5% faster than all others is found in spite of the noise; within 2% any of them may lead.
     assert machine.seconds[machine.trial.leader] <= max(1.02, 1 + 3 * noise) * fastest or machine.seconds[0] * 0.98 <= (
@@ -103,7 +108,7 @@ def test_regret_is_bounded_and_nobody_starves(ratios, each, noise, seed):
     assert set(range(len(machine.seconds))) <= set(machine.ran)
     # Every contender may lose two calls before its budget is looked at.
     losses = 2 * sum(max(0.0, seconds - each) for seconds in machine.seconds)
-    assert machine.total <= 3000 * each * (1 + 1.5 * REGRET_PART + 4 * noise) + REGRET_SECONDS + losses
+    assert machine.total <= calls * each * (1 + 1.5 * REGRET_PART + 4 * noise) + REGRET_SECONDS + losses
 
 
 @pytest.mark.parametrize("seed", range(5))
