@@ -91,7 +91,12 @@ class Formulas(Meaning):
         self.place_blocks()
         families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
         account = Account(families - {""} | {"c"})
+        matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
         for line, text, equation in listed:
+            name = equation.name if equation else text.removeprefix("del ").strip()
+            name = name.lower() if lower else name
+            if equation not in live and line > matrices.get(name, line):
+                raise SchemeFormatError(f"{name} is changed after its outputs are set", line=line)
             if equation is None or equation not in live:
                 account.check(line, text.lower() if lower else text, equation)
                 self.skipped.append(line)

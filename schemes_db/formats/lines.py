@@ -7,7 +7,7 @@ by `*` or side by side, `=` between a name and its value. What a statement means
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 
@@ -108,6 +108,11 @@ _PARTS = {
     True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
 }
 """What parts statements of prose, and of code."""
+
+_SEVERAL = pattern(r"\s*(?P<names>[A-Za-z_]\w*+(?:\s*,\s*[A-Za-z_]\w*+)++)\s*=(?!=)(?P<values>[^=]+)")
+_COMMAS = pattern(rf"{_BRACKETS}|,")
+_NAME = pattern(r"[A-Za-z_]\w*")
+"""Several names that are set at once, commas, and names."""
 
 _EQUALS = pattern(r"=|<-")
 _LIST = pattern(r"=\s*\{")
@@ -371,9 +376,24 @@ def _without_echo(match: re.Match[str]) -> str:
 
 
 def _parted(number: int, text: str, code: bool) -> Iterator[Statement]:
-    for part in cut(text, _PARTS[code]):
-        if shorter := part.rstrip(" \t.,;:") if code else _trimmed(part):
-            yield number, shorter
+    for one in (text,) if code else _unpacked(text):
+        for part in cut(one, _PARTS[code]):
+            if shorter := part.rstrip(" \t.,;:") if code else _trimmed(part):
+                yield number, shorter
+
+
+def _unpacked(text: str) -> Sequence[str]:
+    """The equations that a statement of several names stands for, such as m1, m2 = a11*b11, a12*b21.
+
+    The statement itself if it is none, or sets a name that it reads: then one after the other means something else.
+    """
+    match = _SEVERAL.fullmatch(text)
+    if match is None:
+        return (text,)
+    names, values = match["names"].replace(" ", "").split(","), cut(match["values"], _COMMAS)
+    if len(values) != len(names) or not set(names).isdisjoint(_NAME.findall(match["values"])):
+        return (text,)
+    return [f"{name} = {value}" for name, value in zip(names, values, strict=True)]
 
 
 def _trimmed(text: str) -> str:

@@ -459,3 +459,33 @@ def test_brackets_blanks_and_marks_without_end_are_refused_in_linear_time(lead, 
 ], ids=["brackets", "slice", "calls", "row", "indices"])  # fmt: skip
 def test_matrices_and_rows_without_end_are_looked_at_in_linear_time(tail):
     refused(text(*LINES, tail, "c11 *= 2"))
+
+
+UNPACKED = [
+    f"{x}11, {x}12, {x}21, {x}22 = {x.upper()}[0][0], {x.upper()}[0][1], {x.upper()}[1][0], {x.upper()}[1][1]"
+    for x in "ab"
+]
+RETURNED = ["C = [[c11, c12], [c21, c22]]", "return C"]
+
+
+@pytest.mark.parametrize("more", [[], ["n, m = 2, 2"], ["print(C)"]])
+def test_names_are_set_several_at_once(more):
+    content = text("def multiply(A, B):", *(f"    {line}" for line in [*UNPACKED, *LINES, *more, *RETURNED]))
+    (reading,) = parse_text(content)
+    assert judge(reading, "file").scheme.digest == STRASSEN
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        [*UNPACKED, *LINES, RETURNED[0], "C = 0", "return C"],
+        [*UNPACKED, *LINES, RETURNED[0], "C = D", "return C"],
+        [*UNPACKED, *LINES, RETURNED[0], "del C", "return C"],
+        [*UNPACKED, *LINES, "m1, m2 = m2, m1", *RETURNED],
+        [*UNPACKED, *LINES, "c11, c12 = m3, m4", *RETURNED],
+        ["a11, a12, a21, a22 = A[0][1], A[0][0], A[1][0], A[1][1]", UNPACKED[1], *LINES, *RETURNED],
+    ],
+)
+def test_names_that_are_set_again_or_to_other_blocks_refuse_the_file(changed):
+    with pytest.raises(SchemeFormatError):
+        parse_text(text("def multiply(A, B):", *(f"    {line}" for line in changed)))
