@@ -78,8 +78,8 @@ _OUT = pattern(
 
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _WHOLE = pattern(
-    r"(?:return\b|(?P<several>[(\[]\s*)?([a-z])(?P<part>\([^()]*[:\[][^()]*\))?(?(several)\s*,[a-z\s,]*[)\]])\s*"
-    r"([-+*/@]?=(?!=)|:=|<-))(.*)",
+    r"(?:return\b|(?P<several>[(\[]\s*)?(?P<letter>[a-z])(?P<part>\([^()]*[:\[][^()]*\))?(?(several)\s*,[a-z\s,]*[)\]])\s*"
+    r"(?P<sign>[-+*/@]?=(?!=)|:=|<-))(?P<right>.*)",
     re.IGNORECASE,
 )
 _CALL = pattern(r"(?i)(?!(?:\w+\.)*(?:assert|plot|show|imshow|time|strassen|\w*mul))[\w.]+\([^=]*\)\s*;?")
@@ -207,7 +207,7 @@ class Account:
         match = _WHOLE.match(text)
         if match is None:
             return bool(whole and _CALL.fullmatch(text)) and not only_looks(text.lower(), whole)
-        letter, sign, right = (match[2] or "").lower(), match[4] or "", match[5].lower()
+        letter, sign, right = (match["letter"] or "").lower(), match["sign"] or "", match["right"].lower()
         bare = self.families.intersection(re.findall(rf"(?<![\w.])(?:[a-z](?![\w(])|{letter or 0}\b)", right))
         if not letter:
             return bool(re.search(r"[-+*/'^.@\[]", right) and bare & {"c", "z"})

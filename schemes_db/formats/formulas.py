@@ -93,10 +93,10 @@ class Formulas(Meaning):
         account = Account(families - {""} | {"c"})
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
         for line, text, equation in listed:
-            name = equation.name if equation else text.removeprefix("del ").strip()
-            name = name.lower() if lower else name
-            if equation not in live and line > matrices.get(name, line):
-                raise SchemeFormatError(f"{name} is changed after its outputs are set", line=line)
+            deleted = words(text.lower() if lower else text) if text.startswith("del ") else []
+            for name in [equation.name] if equation else deleted:
+                if equation not in live and line > matrices.get(name, line):
+                    raise SchemeFormatError(f"{name} is set or deleted after its outputs were set", line=line)
             if equation is None or equation not in live:
                 account.check(line, text.lower() if lower else text, equation)
                 self.skipped.append(line)

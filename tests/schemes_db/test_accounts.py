@@ -481,6 +481,7 @@ def test_names_are_set_several_at_once(more):
         [*UNPACKED, *LINES, RETURNED[0], "C = 0", "return C"],
         [*UNPACKED, *LINES, RETURNED[0], "C = D", "return C"],
         [*UNPACKED, *LINES, RETURNED[0], "del C", "return C"],
+        [*UNPACKED, *LINES, RETURNED[0], "del A, C", "return C"],
         [*UNPACKED, *LINES, "m1, m2 = m2, m1", *RETURNED],
         [*UNPACKED, *LINES, "c11, c12 = m3, m4", *RETURNED],
         ["a11, a12, a21, a22 = A[0][1], A[0][0], A[1][0], A[1][1]", UNPACKED[1], *LINES, *RETURNED],
