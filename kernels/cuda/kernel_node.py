@@ -1,7 +1,8 @@
-"""Kernels as nodes of a CUDA graph, whose addresses are set before each launch: half the host's time.
+"""Kernels as nodes of a CUDA graph, whose addresses are set before each launch: that takes the host less time.
 
 On an H200 a launch by cuLaunchKernel, with what Triton does for it, takes 6.4 us of the host, that of a graph of one
-node 3.1, of two 5.0: 0.7 to set the arguments of a kernel, 1.9 and 2.8 to launch the graph.
+node 3.1, of two 5.0: 0.7 to set the arguments of a kernel, 1.9 and 2.8 to launch the graph. With the
+checks of `Relaunch` a node takes 4.1 us, the launch without a graph 7.0.
 """
 
 from __future__ import annotations

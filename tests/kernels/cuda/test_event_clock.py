@@ -29,7 +29,7 @@ class Event:
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The events that were made, and the current device; `times` are those at which events pass."""
+    """A GPU that keeps the events that are made; `device` is the current one, `times` are when events are recorded."""
     found = SimpleNamespace(made=[], device=0, times=iter(()))
 
     def make(enable_timing):
