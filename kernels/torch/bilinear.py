@@ -175,7 +175,9 @@ def is_plain(*tensors: Tensor) -> bool:
         return False
     recorded = torch.is_grad_enabled()
     for tensor in tensors:  # a generator would cost a microsecond
-        if type(tensor) not in PLAIN or tensor.is_conj() or (recorded and tensor.requires_grad):
+        if type(tensor) not in PLAIN or (recorded and tensor.requires_grad):
+            return False
+        if tensor.is_conj() or tensor.is_neg():  # the memory holds other numbers
             return False
     return True
 

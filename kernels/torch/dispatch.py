@@ -80,15 +80,17 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
 
 def automatic(a: Tensor, b: Tensor) -> Tensor:
     """Compute a b on a GPU by the fastest plan that is known, of tensors of one dtype that nothing records."""
-    import torch
-
+    key = a.shape, b.shape, a.stride(), b.stride(), a.dtype, a.device, allows_tf32()
+    known: LearningExecutor | None = plan_cache.entries.get(key)
+    if known is not None and known.lent > 0:
+        known.lent -= 1
+        return cast(Tensor, cast(Any, known.loan)(a, b))
     if a.dim() > 2 and b.dim() == 2:
         return automatic(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[1])
-    tf32 = allows_tf32() if a.dtype is torch.float32 else None
-    key = a.shape, b.shape, a.stride(), b.stride(), a.dtype, a.device, tf32
     learning: LearningExecutor | None = plan_cache.get(key)
     repeated = None if learning is None else learning.repeats() or (learning if allowed() else None)
-    if repeated is not None:
+    if learning is not None and repeated is not None:
+        learning.lend()
         return cast(Tensor, repeated.again(a, b))
     executor = recipe_executor(_AUTO, a, b)
     if isinstance(executor, LearningExecutor):

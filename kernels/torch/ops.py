@@ -110,10 +110,15 @@ def is_small(a: Tensor, b: Tensor) -> bool:
 
     False in a graph whose sizes are not known.
     """
-    if not a.is_cuda or a.dtype != b.dtype or a.dtype not in _FLOATS or a.dim() < 2 or b.dim() < 2:
+    if not a.is_cuda or a.dim() < 2 or b.dim() < 2:
         return False
-    count = max(a.numel() * b.shape[-1], a.shape[-2] * b.numel())
-    if torch.compiler.is_compiling():
+    compiles, count = torch.compiler.is_compiling(), a.numel() * b.shape[-1]
+    if not compiles and count >= dispatch.SMALL:
+        return False  # what follows takes a microsecond
+    if a.dtype != b.dtype or a.dtype not in _FLOATS:
+        return False
+    count = max(count, a.shape[-2] * b.numel())
+    if compiles:
         from torch.fx.experimental.symbolic_shapes import statically_known_true
 
         return bool(statically_known_true(count < dispatch.SMALL))

@@ -14,6 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
 import lcma  # noqa: E402
 from lcma.kernels.torch import ops  # noqa: E402
+from lcma.kernels.torch.bilinear import is_eager  # noqa: E402
 from lcma.kernels.torch.layers import FastLinear  # noqa: E402
 
 
@@ -116,6 +117,17 @@ def test_matmul(scheme, dtype):
     out = torch.empty(9, 11, dtype=dtype)
     assert ops.matmul(a, b, scheme, out=out) is out
     assert torch.equal(out, result)
+
+
+@pytest.mark.parametrize("view", [lambda x: x.conj().imag, lambda x: x.conj()])
+def test_tensors_whose_memory_holds_other_numbers_pass_the_dispatcher(view):
+    other = view(torch.randn(5, 7, dtype=torch.complex64))
+    assert other.is_neg() or other.is_conj()
+    plain = other.clone().resolve_conj().resolve_neg()
+    assert (is_eager(other, plain), is_eager(plain, plain)) == (False, True)
+    assert torch.equal(
+        lcma.matmul(other, plain.mT.clone(), "strassen"), lcma.matmul(plain, plain.mT.clone(), "strassen")
+    )
 
 
 def test_levels():

@@ -220,7 +220,9 @@ class LearningExecutor:
         self._executors: dict[int, Executor] = {}
         self._left = 0
         self.lent = 0
-        """Calls that the caller may run by numpy's product without asking."""
+        """Calls that the caller may run without asking: by numpy's product, on a GPU by `loan`."""
+        self.loan: Callable[[Any, Any], Any] | None = None
+        """What runs calls that are lent on a GPU: of operands as in a run."""
         self.place: int | None = None
         """The number of threads, or the index of the GPU, that the class is for."""
 
@@ -256,10 +258,13 @@ class LearningExecutor:
         return None
 
     def lend(self) -> None:
-        """Lend the caller calls that numpy's product is to run, if it leads, up to the one that is to be timed."""
+        """Lend the caller calls of the leader, up to the one that is to be timed: on a processor those of numpy's."""
         lesson = self.lesson
-        if lesson.plan.library == "numpy" and lesson.is_quiet:
+        leader: Any = self._executors.get(lesson.trial.leader)
+        on_gpu = self.request.device == "cuda" and hasattr(leader, "again")
+        if lesson.is_quiet and (on_gpu or lesson.plan.library == "numpy"):
             seconds = lesson.trial.median or lesson.trial.led[-1]
+            self.loan = leader.again if on_gpu else None
             self.lent = max(0, min(lesson.watched - self._left - 2, int(LENT_SECONDS / seconds)))
             self._left += self.lent
 

@@ -204,6 +204,30 @@ def test_a_decided_class_is_watched_whatever_number_of_calls_came_before(seconds
     assert 2000 / rate <= 2.1 * (SHORT_WATCHED if seconds < SHORT else WATCHED)
 
 
+@pytest.mark.parametrize("seconds", [5e-4, 5e-3])
+def test_calls_that_are_lent_on_a_gpu_are_counted_and_still_watched(seconds):
+    ticks, read = clock.HostClock(), []
+    ticks.seconds = lambda reading: read.append(reading) or seconds
+    lesson = Lesson(Request(*SIZES, device="cuda"), [None], decided_by(1, (seconds,)), ticks, print, print)
+    executor = LearningExecutor(lesson.request, lesson)
+    executor._executors = {0: Repeats()}
+    lent = 0
+    for _ in range(2000):
+        if executor.lent > 0:
+            executor.lent -= 1
+            lent += 1
+            assert executor.loan(1, 2) == "product"
+        elif (leader := executor.repeats()) is not None:
+            executor.lend()
+            leader.again(1, 2)
+        else:
+            executor.again(1, 2)
+    often = SHORT_WATCHED if seconds < SHORT else WATCHED
+    assert lent > 0.9 * 2000 * min(often - 3, 0.05 / seconds) / often
+    assert lesson.calls > 2000 - often
+    assert 2000 / len(read) <= 2.1 * often
+
+
 @pytest.mark.parametrize(("seconds", "structured", "asks"), [(5e-4, False, 0), (5e-4, True, 1), (5e-3, False, 1)])
 def test_nothing_is_compiled_for_short_dense_products_of_a_processor(seconds, structured, asks):
     ticks, asked = clock.HostClock(), []
