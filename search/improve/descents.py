@@ -36,7 +36,9 @@ from .cpu_fleet import CpuFleet
 from .folder import ImproveConfig
 from .gaps import BLOCKS, Gap, is_walkable
 from .history import (
+    BORDER,
     GROUPS,
+    KEEN_SECONDS,
     LEAST_SQUARES,
     SELECTING,
     TRIPLES,
@@ -53,11 +55,11 @@ from .neighbours import Route, beside, is_ternary, modulo_2, routes
 NOT_REPEATABLE = "its walkers started from schemes that are not kept"
 """Reason why a turn cannot be repeated: it starts from pools and from finds of earlier turns and other processes."""
 
-WANTED = 16
+WANTED = 64
 """Number of schemes of a format to start from; missing ones are searched for MOMENT of the turn."""
 
-MOMENT = 0.04
-"""Share of a turn that is spent on finding more starts of one format."""
+MOMENT = 0.1
+"""Share of a turn that is spent on finding more starts of one format: 64 of 5x5x7:127 take 7 s of an H200."""
 
 FOUND = 256
 """Maximum number of finds of a rank in a turn: only some of them have a lift."""
@@ -134,11 +136,11 @@ class Descents:
         lowest |= {name: min(start.rank for start in route.starts) for name, route in by_name.items()}
         variants = [one for one in VARIANTS if self._device != "cpu" or one not in SELECTING]
         worth = lowest
-        if "border" in lowest and not self._updater.pool(in_order(gap.target.shape), composed=False):
+        if BORDER in lowest and not self._updater.pool(in_order(gap.target.shape), composed=False):
             # From compositions walks gain little: 4x5x9 fell from 137 to 132 by a border in 23 s of an H100, and not at
             # all by own, sum and reversal in as long each.
-            walked = {name: start for name, start in lowest.items() if name not in ("border", "own")}
-            worth = {name: other.start for name, other in others.items()} | {"border": min(lowest.values())} | walked
+            walked = {name: start for name, start in lowest.items() if name not in (BORDER, "own")}
+            worth = {name: other.start for name, other in others.items()} | {BORDER: min(lowest.values())} | walked
         choice = (history or History()).choose(gap, worth, variants)
         if choice is None:
             return None
@@ -153,9 +155,10 @@ class Descents:
         walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
         setting = self._setting(gap.target, walk)
         setting = replace(setting, policy=varied(setting.policy, choice.policy))
-        starts = route.starts
-        # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck.
-        if not symmetric or lowest[route.name] < len(gap.target.terms):
+        starts, keen = route.starts, choice.policy == "keen"
+        # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck. A
+        # keen selection would replace all others by these.
+        if not keen and (not symmetric or lowest[route.name] < len(gap.target.terms)):
             starts = self._islands.starts(gap.target.name, route.name, starts, alone=symmetric)
         seed = self._seed + (tried << 32)
         walks: TurnFleet
@@ -166,6 +169,8 @@ class Descents:
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         on_route(f"{gap.target}: {what}, starts: {len(starts)}")
+        if keen:
+            seconds, longest = min(seconds, KEEN_SECONDS), min(longest, 2 * KEEN_SECONDS)
         record = self._record(walks, setting.steps, gap, choice, lowest[route.name], (seconds, longest), say, stop)
         self._islands.settle(gap.target.name, route.name, walks, began)
         return record

@@ -22,6 +22,9 @@ from .gaps import Gap
 SYMMETRIC = {"symmetry": "flip-c3", "reversal": PAIRS}
 """Routes by symmetric walks, and their walks; the others, by an involution, are SWAPS and its numbers."""
 
+BORDER = "border"
+"""Route from the schemes of a smaller format with a naive border."""
+
 SWAPS = "swaps "
 
 TRIPLES = "triples"
@@ -48,13 +51,19 @@ NEARER = 0.1
 """Gain of a turn that came from its start all the way to the known rank, but not below it."""
 
 OTHER_POLICY = 0.5
-"""Assumed gain of a variant of the policy; that of the format's own policy is 1."""
+"""Assumed gain of a variant of the policy; that of the format's own policy, on a GPU from a border of `keen`, is 1."""
 
-KEEN = Selection(10, 0.3, 0.05, islands=8)
-"""A selection that follows the lowest walkers at once.
+KEEN = Selection(10, 0.3, 0.05, islands=32)
+"""A selection that follows the lowest walkers at once: an island ends as copies of one walker, so a turn is short.
 
-One H200, 5x6x6:130 with a border (rank 160), 8,448 walkers: 157 after 10 s and 155 after 57 s.
+One H200, 400 schemes 5x5x6:110 with a border (rank 135), 10,560 walkers, populations of 11 s: of eight with 32
+islands one came to 127 and four to 129, of seven with 64 islands two to 129, of seven with 128 islands none below 131.
+Three of 75 s with 8 islands came to 129, 130 and 129, within 10 to 17 s. From 64 schemes 5x5x7:127 the second of two
+populations of 13 s came to 5x5x8:144.
 """
+
+KEEN_SECONDS = 12.0
+"""Seconds of a turn with the selection KEEN."""
 
 VARIANTS = ("", "often", "seldom", "wide", "restart", "keen", "apart")
 """The policy of the format, and others: pluses five times as often or seldom, three more ranks up, restarts, selection
@@ -172,8 +181,10 @@ class History:
         route = max(open_routes, key=route_worth)
         tried = [one for one in here if one.route == route]
 
+        usual = "keen" if route == BORDER and "keen" in variants else ""
+
         def policy_worth(variant: str) -> float:
-            return _mean([one for one in tried if one.policy == variant], OTHER_POLICY if variant else 1.0)
+            return _mean([one for one in tried if one.policy == variant], 1.0 if variant == usual else OTHER_POLICY)
 
         return Choice(route, max(variants, key=policy_worth))
 

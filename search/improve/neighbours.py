@@ -18,7 +18,10 @@ PoolOf = Callable[[Shape], Sequence[Scheme]]
 """Function that returns the known schemes of a full product, sides in increasing order; the best come first."""
 
 TAKEN = 16
-"""Maximum number of schemes of a neighbour that are converted."""
+"""Maximum number of schemes of a neighbour that are converted, and of projections of each along an axis."""
+
+BORDERED = 64
+"""Maximum number of schemes of a neighbour that get a border: those that lead to the best known rank are rare."""
 
 SLACK = 3
 """Maximum excess of the rank of a start over the lowest rank of its route."""
@@ -43,15 +46,17 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
     Schemes with an even denominator have no place in walks modulo 2, and are left out.
     """
 
-    def known(shape: Shape) -> list[Scheme]:
+    def known(shape: Shape, most: int = TAKEN) -> list[Scheme]:
         m, k, n = sorted(shape)
         usable = (one if ternary else one.over_z2() for one in pool_of((m, k, n)) if not ternary or is_ternary(one))
         fitting = (one for one in usable if one is not None)
-        return [oriented(one, shape) for _, one in zip(range(TAKEN), fitting, strict=False)]
+        return [oriented(one, shape) for _, one in zip(range(most), fitting, strict=False)]
 
     made = {
         "own": known(target.shape),
-        "border": [start for shape, _ in beside(target, -1) for start in starts_for(known(shape), target, rng)],
+        "border": [
+            start for shape, _ in beside(target, -1) for start in starts_for(known(shape, BORDERED), target, rng)
+        ],
         "cut": [
             start
             for shape, axis in beside(target, 1)

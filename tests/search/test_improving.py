@@ -26,7 +26,17 @@ from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept
 from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.gaps import Gap, gaps
-from lcma.search.improve.history import DEAD_END, KEEN, VARIANTS, Choice, History, varied, walk_of
+from lcma.search.improve.history import (
+    DEAD_END,
+    KEEN,
+    KEEN_SECONDS,
+    SELECTING,
+    VARIANTS,
+    Choice,
+    History,
+    varied,
+    walk_of,
+)
 from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
@@ -101,6 +111,70 @@ def test_routes_and_policies_by_what_they_gained():
     assert {route for route, _ in chosen} == set(starts)
     first = chosen.index(("cut", "wide"))
     assert set(chosen[first:]) == {("cut", "wide")}  # what gains stays the choice
+
+
+def test_a_gpu_walks_from_borders_with_a_keen_selection_first():
+    gap = Gap(Target.general(3, 3, 3), 25, 23)
+    on_processor = [one for one in VARIANTS if one not in SELECTING]
+    chosen = {
+        (route, len(some)): History().choose(gap, {route: 27}, some)
+        for route in ("border", "cut")
+        for some in (VARIANTS, on_processor)
+    }
+    policies = {key: choice.policy for key, choice in chosen.items()}
+    every, few = len(VARIANTS), len(on_processor)
+    assert policies == {("border", every): "keen", ("border", few): "", ("cut", every): "", ("cut", few): ""}
+    vain = [turn_of(gap, route="border", policy="keen"), turn_of(gap, route="border", policy="keen")]
+    assert History(vain).choose(gap, {"border": 27}).policy == ""
+
+
+def test_a_turn_with_a_keen_selection_is_short_and_starts_afresh(home, monkeypatch):
+    began, turns = [], []
+
+    def walked(fleet, highest, *, seconds, longest, **_):
+        turns.append((seconds, longest))
+        fleet.launch(20_000)
+        return {}
+
+    class Pool:
+        over = Z
+
+        def pool(self, shape, composed=True):
+            return [] if shape == (3, 3, 3) else [naive(shape)]
+
+        def rank(self, ring, shape):
+            return 25
+
+        def take(self, scheme, certificate):
+            raise AssertionError("nothing is found")
+
+    def fleet_of(self, starts, setting, seed, walk):
+        began.append(len(starts))
+        return Fleet(starts, setting.policy, seed=seed, walkers=4, device="cpu")
+
+    monkeypatch.setattr(descents, "collect_below", walked)
+    monkeypatch.setattr(descents, "WANTED", 0)
+    monkeypatch.setattr(Descents, "_gpu_fleet", fleet_of)
+    found = Descents(Pool(), settings("Z", 0, "twin", "lcma improve"))
+    for tried in range(4):
+        found.turn(
+            Gap(Target.general(3, 3, 3), 25, 23), tried, 60.0, print, history=Always("border", "keen"), longest=90.0
+        )
+    assert turns == [(KEEN_SECONDS, 2 * KEEN_SECONDS)] * 4
+    assert len(set(began)) == 1  # the lowest of earlier turns are no starts
+    found.turn(Gap(Target.general(3, 3, 3), 25, 23), 4, 60.0, print, history=Always("border", ""), longest=90.0)
+    assert turns[-1] == (60.0, 90.0)
+    assert began[-1] > began[0]
+
+
+class Always:
+    """A history that chooses one route and policy."""
+
+    def __init__(self, *choice):
+        self.choice = Choice(*choice)
+
+    def choose(self, *_):
+        return self.choice
 
 
 def test_a_route_that_had_half_an_hour_in_vain_is_a_dead_end():
