@@ -315,11 +315,6 @@ def test_a_catalogue_of_the_first_schema_is_migrated(tmp_path, monkeypatch, stra
         assert catalog._connection.execute("PRAGMA user_version").fetchone()[0] == len(STEPS)
 
 
-def test_the_table_of_shared_additions_is_right(shipped_name):
-    program = kept_program(shipped_name) or lcma.program_of(shipped(shipped_name).scheme)
-    assert shared_additions()[shipped_name] == program.additions
-
-
 @pytest.mark.parametrize("largest", [50, pytest.param(1000, marks=pytest.mark.slow)])
 def test_shipped_programs_compute_their_schemes_with_fewer_additions(largest):
     from lcma.verify.program import scheme_of

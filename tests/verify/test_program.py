@@ -9,7 +9,7 @@ from lcma.errors import PlanError
 from lcma.schemes_db import ProductKind, Program, Q
 from lcma.schemes_db.program import Lin, Load, Product, Store
 from lcma.schemes_db.scheme import Scheme
-from lcma.schemes_db.shipped import shipped
+from lcma.schemes_db.shipped import kept_program, shared_additions, shipped
 from lcma.verify import check_exact, check_program
 from lcma.verify.program import scheme_of
 
@@ -32,9 +32,11 @@ def assert_proven(scheme, program):
     assert scheme_of(program) == scheme
 
 
-def test_the_program_of_a_scheme_is_proven_and_expands_to_it(shipped_name):
+def test_the_program_of_a_scheme_is_proven_and_expands_to_it_and_its_additions_are_those_of_the_table(shipped_name):
     scheme = shipped(shipped_name).scheme
-    assert_proven(scheme, lcma.program_of(scheme))
+    program = lcma.program_of(scheme)
+    assert_proven(scheme, program)
+    assert shared_additions()[shipped_name] == (kept_program(shipped_name) or program).additions
 
 
 def test_the_program_without_shared_sums_too(representative):
