@@ -18,9 +18,9 @@ from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.session import WALKS, gpu_kind
 from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
 from ..flipgraph.gpu.widen import widened
+from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import symmetric_starts
 from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
@@ -162,7 +162,7 @@ class Descents:
         if self._device == "cpu":
             walks = CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)
         else:
-            walks = self._gpu_fleet(starts, setting, seed, walk)
+            walks = self._gpu_fleet(starts, setting.policy, seed, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
         on_route(f"{gap.target}: {what}, starts: {len(starts)}")
@@ -290,19 +290,11 @@ class Descents:
     def _setting(self, target: Target, walk: str) -> Setting:
         if self._device == "cpu":
             return setting_for(target, walk)
-        return gpu_setting_for(target, **WALKS[gpu_kind(walk)[0]])
+        return gpu_setting_for(target, walk)
 
-    def _gpu_fleet(self, starts: list[Scheme], setting: Setting, seed: int, walk: str) -> Fleet:
-        kind, swaps = gpu_kind(walk)
-        return Fleet(
-            starts,
-            setting.policy,
-            seed=seed,
-            walkers=self._walkers,
-            device="cpu" if self._device == "twin" else self._device,
-            swaps=swaps,
-            **WALKS[kind],
-        )
+    def _gpu_fleet(self, starts: list[Scheme], policy: Policy, seed: int, walk: str) -> Fleet:
+        device = "cpu" if self._device == "twin" else self._device
+        return Fleet(starts, policy, seed=seed, walkers=self._walkers, walk=walk, device=device)
 
     def _known(self, shape: Shape, goal: Shape) -> list[Scheme]:
         """Return the known schemes of a format; compositions only for formats no larger than the goal."""
@@ -325,7 +317,8 @@ class Descents:
         near = self._near.setdefault((shape, rank), [])
         if starts:
             walk = "flip-zt" if self._ternary else "flip"
-            fleet = self._gpu_fleet(starts, self._setting(Target.general(*shape), walk), self._seed, walk)
+            policy = self._setting(Target.general(*shape), walk).policy
+            fleet = self._gpu_fleet(starts, policy, self._seed, walk)
             source = self._provenance(Target.general(*shape), "plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 

@@ -10,12 +10,11 @@ import numpy.typing as npt
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
 from ...seeds import splitmix, splitmix_range
-from ...terms.involution import Swaps
 from ...turn_fleet import Goal, TurnFleet
 from ..policy import Policy
 from .device import chosen_gpus
 from .kernel import STEPS
-from .layout import WalkerLayout
+from .layout import GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
 from .numbers import numbers_of, thresholds_of
 from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
@@ -29,16 +28,14 @@ _SELECTION = 1 << 40
 """First index of the random states of the host, beyond those of walkers."""
 
 
-def slots_for(
-    starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bool, reversible: bool, swaps: Swaps | None = None
-) -> int:
+def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk) -> int:
     """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)
-    if reversible:
+    if walk.reversible:
         # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a warp.
-        held = max(orbits_in_pairs(scheme, symmetric, swaps) for scheme in starts)
-        return held + (min(spare // 3, 2) + 8 if symmetric else min(spare // 2, 4) + 4)
-    if symmetric:
+        held = max(orbits_in_pairs(scheme, walk) for scheme in starts)
+        return held + (min(spare // 3, 2) + 8 if walk.symmetric else min(spare // 2, 4) + 4)
+    if walk.symmetric:
         return (largest + 2) // 3 + spare // 3 + 2
     # The rank of a naive scheme falls before a plus is useful: it needs slots for its own terms only.
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
@@ -58,11 +55,9 @@ class Fleet(TurnFleet):
         flips, launches, seconds: totals; seconds are those of launches, without compilation.
 
     Args:
-        symmetric, reversible: walks on schemes that are invariant under a cyclic shift of the matrices, and under a
-            reversal of rows and columns.
-        swaps: another involution than reversal; without the cyclic shift.
         starts: schemes of one target, over Z2 or a ring that reduces modulo 2, or ternary ones.
         walkers: number of walkers; None for the most that are resident on the GPUs at once.
+        walk: the name of a walk of `layout.WALKS`, also with swaps.
         room: number of slots beyond the terms of the largest start.
         device: "cuda" for the current GPU, "cuda:0,1" for some, "cuda:all" for all, "cpu" for the twin.
 
@@ -77,10 +72,7 @@ class Fleet(TurnFleet):
         *,
         seed: int = 0,
         walkers: int | None = None,
-        ternary: bool = False,
-        symmetric: bool = False,
-        reversible: bool = False,
-        swaps: Swaps | None = None,
+        walk: str = "flip",
         room: int | None = None,
         device: str = "cuda",
     ) -> None:
@@ -89,15 +81,9 @@ class Fleet(TurnFleet):
         if walkers is not None and walkers < 1:
             raise PlanError("a fleet needs at least 1 walker")
         self.policy = (policy or Policy()).checked()
-        self.layout = WalkerLayout.fitting(
-            starts[0].target,
-            slots_for(starts, self.policy.margin if room is None else room, room is None, symmetric, reversible, swaps),
-            ternary=ternary,
-            symmetric=symmetric,
-            reversible=reversible,
-            swaps=swaps,
-            whole=self.policy.orbits == "whole",
-        )
+        kind = gpu_walk(walk)
+        slots = slots_for(starts, self.policy.margin if room is None else room, room is None, kind)
+        self.layout = WalkerLayout.fitting(starts[0].target, slots, kind, self.policy.orbits == "whole")
         if self.policy.cost == "full" and not self.layout.halves.any():
             raise PlanError(f"{starts[0].target} has no half blocks: there are no full products to count")
         self._starts = pack_all(self.layout, starts)
