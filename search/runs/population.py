@@ -22,7 +22,7 @@ class PopulationWalks(SearchStrategy):
     `plan.linger` rounds are spent on more, then walks from those found supply the missing ones.
     """
 
-    NUMBERS = ("_lowest", "_still", "_rounds", "_first")
+    STATE = ("_lowest", "_still", "_rounds", "_first")
 
     def __init__(
         self, session: Session, starts: Sequence[WalkTerms], goal: int, plan: LadderPlan, *, gather: bool
@@ -85,5 +85,5 @@ class PopulationWalks(SearchStrategy):
 
     def take_arrays(self, arrays: Arrays) -> None:
         super().take_arrays(arrays)
-        words = (arrays[f"words {i}"] for i in range(len(arrays) - 1))
+        words = (arrays[f"words {i}"] for i in range(len(arrays) - len(self.STATE)))
         self._pool = DistinctPool(self._kind(self._target, one).to_scheme() for one in words)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
+from ...runs.snapshot import Arrays, Checkpointed
 from ...seeds import splitmix, splitmix_range
 from ...turn_fleet import Goal, TurnFleet
 from ..policy import Policy
@@ -41,7 +42,7 @@ def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
 
 
-class Fleet(TurnFleet):
+class Fleet(TurnFleet, Checkpointed):
     """Walkers from some schemes of one target, which minimise a score: the rank, or rank and cost.
 
     Walker w starts at scheme w modulo their number; a restart uses one of them by the walker's own
@@ -64,6 +65,8 @@ class Fleet(TurnFleet):
     Raises:
         PlanError: the starts do not fit, there is no GPU, or numba-cuda is absent or unfit.
     """
+
+    STATE = ("_sent", "roots", "flips", "launches", "_draws")
 
     def __init__(
         self,
@@ -227,24 +230,11 @@ class Fleet(TurnFleet):
         """Return the ranks of the first starts of some walkers."""
         return self._start_ranks[walkers % len(self._start_ranks)]
 
-    def to_arrays(self) -> dict[str, Array]:
+    def to_arrays(self) -> Arrays:
         """Return the state as arrays, for a checkpoint between launches."""
-        arrays = {name: self._gather(name) for name in KEPT}
-        numbers = np.array([self.flips, self.launches, self._draws], dtype=np.int64)
-        return {
-            **arrays,
-            "sent": self._sent.copy(),
-            "elite": self._elite,
-            "roots": self.roots.copy(),
-            "numbers": numbers,
-        }
+        return super().to_arrays() | {name: self._gather(name) for name in KEPT} | {"elite": self._elite}
 
-    def take_arrays(self, arrays: dict[str, Array]) -> None:
-        """Restore a state of `to_arrays`.
-
-        Raises:
-            PlanError: the state is of another fleet.
-        """
+    def take_arrays(self, arrays: Arrays) -> None:
         if arrays["score"].shape != (self.walkers,) or arrays["best"].size != self.walkers * self.layout.form.words:
             raise PlanError(f"the checkpoint is of another fleet than this one of {self.walkers} walkers")
         for name in KEPT:
@@ -252,7 +242,5 @@ class Fleet(TurnFleet):
             for part, piece in zip(self._parts, np.split(arrays[name], self._ends[:-1] * wide), strict=True):
                 part.put(name, piece)
         self._fill_pool(arrays["elite"].astype(np.uint32))
-        self._sent = arrays["sent"].astype(np.int32)
-        self.roots = arrays["roots"].astype(np.int64)
-        self.flips, self.launches, self._draws = (int(x) for x in arrays["numbers"].tolist())
+        super().take_arrays(arrays)
         self.score = arrays["score"].astype(np.int32)

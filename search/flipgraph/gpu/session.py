@@ -13,7 +13,7 @@ from ....errors import PlanError
 from ....schemes_db import Scheme, Target
 from ...runs.distinct import DistinctPool
 from ...runs.plan import LadderPlan, Setting
-from ...runs.snapshot import Arrays
+from ...runs.snapshot import Arrays, Checkpointed
 from ...terms.packed import PackedTerms, Vector
 from ...terms.ternary import TernaryTerms
 from ..policy import ANY_NONZEROS, Policy
@@ -45,7 +45,7 @@ def run_setting(target: Target, walk: str) -> Setting:
     return replace(setting_for(target, walk), plan=LADDER if target.is_general else TRIANGLES)
 
 
-class CudaSession:
+class CudaSession(Checkpointed):
     """The walks of a run on GPUs (`device` "cpu": their twins); see `runs.engine.Session`.
 
     Ranks are computed from the lowest score, the only quantity that a biased walk tracks: with a bound on full
@@ -55,6 +55,8 @@ class CudaSession:
     Raises:
         PlanError: there is no GPU, the walk or its policy does not run on GPUs, or a start does not fit.
     """
+
+    STATE = ("_ranks", "_lowest", "_rewound")
 
     def __init__(
         self, walk: str, starts: Sequence[WalkTerms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
@@ -130,9 +132,8 @@ class CudaSession:
             widened(self._fleet, pool, goal, count, launches=launches)
 
     def to_arrays(self) -> Arrays:
-        return {**self._fleet.to_arrays(), "ranks": self._ranks, "lowest": self._lowest, "rewound": self._rewound}
+        return super().to_arrays() | self._fleet.to_arrays()
 
     def take_arrays(self, arrays: Arrays) -> None:
+        super().take_arrays(arrays)
         self._fleet.take_arrays(arrays)
-        self._ranks, self._lowest = arrays["ranks"].astype(np.int64), arrays["lowest"].astype(np.int64)
-        self._rewound = arrays["rewound"].astype(bool)
