@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..schemes_db import Provenance, Scheme, Target
 from ..schemes_db.algebra import naive
+from ..schemes_db.factor import IntArray
 from .runs.snapshot import Checkpointed
 
 Goal = int | npt.NDArray[np.int32]
@@ -61,7 +62,7 @@ class TurnFleet(ABC):
         return self.flips / self.seconds if self.seconds else 0.0
 
     @abstractmethod
-    def ranks(self) -> npt.NDArray[np.int64]:
+    def ranks(self) -> IntArray:
         """Return (walkers,): the rank of the scheme that `scheme` returns with `current`, EMPTY where there is none."""
 
     @abstractmethod
@@ -108,7 +109,7 @@ class FoundFleet(TurnFleet, Checkpointed):
                 if self.COSTLY:
                     break
 
-    def ranks(self) -> npt.NDArray[np.int64]:
+    def ranks(self) -> IntArray:
         return np.full(self.walkers, EMPTY)
 
     def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:

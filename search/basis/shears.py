@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db import Kind, Target
+from ...schemes_db.factor import IntArray
 from ..terms.packed import Words
-
-IntArray = npt.NDArray[np.int64]
 
 _RUNS = {"m": (0, 2, True, True), "k": (0, 1, False, True), "n": (1, 2, False, False)}
 """The two factors of every index, and whether the index is the row index of each."""

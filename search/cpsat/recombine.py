@@ -13,17 +13,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Certificate, Kind, Provenance, Scheme, Target, Z
 from ...schemes_db.costs import full_and_half
+from ...schemes_db.factor import IntArray
 from ...verify import certify
 from .solver import OnTick, solved
 
 MAX_PRODUCTS = 600
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,14 @@ columns of another.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme
 from ...schemes_db.constructions import AXES
+from ...schemes_db.factor import IntArray
 from ...schemes_db.ring import Z2
 from ..basis.shears import inverse_modulo_2
 from .projections import common_word
-
-IntArray = npt.NDArray[np.int64]
 
 TRIES = 8
 """Random starts of the search for the basis with the most shared factors."""

@@ -10,9 +10,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...schemes_db.factor import IntArray
 from ..seeds import splitmix
-
-IntArray = npt.NDArray[np.int64]
 
 Terms = tuple[tuple[int, int], ...]
 """(coefficient, value) pairs."""

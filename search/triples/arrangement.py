@@ -8,9 +8,8 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from ...schemes_db.factor import IntArray
 
 
 class Triple(NamedTuple):

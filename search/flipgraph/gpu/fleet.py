@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
+from ....schemes_db.factor import IntArray
 from ...runs.snapshot import Arrays, Checkpointed
 from ...seeds import splitmix, splitmix_range
 from ...turn_fleet import Goal, TurnFleet
@@ -19,8 +20,6 @@ from .layout import GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
 from .numbers import numbers_of, thresholds_of
 from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
-
-Places = npt.NDArray[np.int64]
 
 ELITE = 2048
 """Maximum number of the best walkers that a selection copies from."""
@@ -164,11 +163,11 @@ class Fleet(TurnFleet, Checkpointed):
         for part in self._parts:
             part.put("pool", pool.ravel())
 
-    def send(self, walkers: npt.NDArray[np.int64], entries: npt.NDArray[np.int64]) -> None:
+    def send(self, walkers: IntArray, entries: IntArray) -> None:
         """Restart these walkers at the next launch from entries of the pool: the starts, then the elite."""
         self._sent[walkers] = entries
 
-    def enter(self, schemes: Sequence[Scheme]) -> npt.NDArray[np.int64]:
+    def enter(self, schemes: Sequence[Scheme]) -> IntArray:
         """Replace the elite of the pool by these schemes and return their entries; earlier entries become invalid.
 
         Raises:
@@ -177,7 +176,7 @@ class Fleet(TurnFleet, Checkpointed):
         self._fill_pool(pack_all(self.layout, schemes))
         return len(self._starts) + np.arange(len(schemes))
 
-    def rewind(self, walkers: npt.NDArray[np.int64]) -> None:
+    def rewind(self, walkers: IntArray) -> None:
         """Restart these walkers at the next launch from their first starts."""
         self.send(walkers, walkers % len(self._starts))
         self.roots[walkers] = walkers
@@ -187,7 +186,7 @@ class Fleet(TurnFleet, Checkpointed):
         self._draws += 1
         selection, rng = self.policy.selection, np.random.default_rng(splitmix(self._seed, _SELECTION + self._draws))
         order = np.lexsort((rng.random(self.walkers), self.score))
-        elite, losers, entries = list[Places](), list[Places](), list[Places]()
+        elite, losers, entries = list[IntArray](), list[IntArray](), list[IntArray]()
         for island in range(selection.islands):
             own = order[order % selection.islands == island]
             worst, best = (round(share * len(own)) for share in (selection.worst, selection.best))
@@ -203,11 +202,11 @@ class Fleet(TurnFleet, Checkpointed):
         self.send(sent, len(self._starts) + chosen)
         self.roots[sent] = self.roots[members[chosen]]
 
-    def found(self, goal: int) -> npt.NDArray[np.int64]:
+    def found(self, goal: int) -> IntArray:
         """Return the walkers whose score is at most `goal`, in order."""
         return np.flatnonzero(self.score <= goal)
 
-    def ranks(self) -> npt.NDArray[np.int64]:
+    def ranks(self) -> IntArray:
         """Return (walkers,): the current rank of each; `score` is the lowest since its start."""
         return ranks_of(self.layout, self._gather("state").reshape(self.walkers, -1))
 
@@ -218,7 +217,7 @@ class Fleet(TurnFleet, Checkpointed):
         return unpack(self.layout, state, provenance)
 
     @property
-    def steps(self) -> npt.NDArray[np.int64]:
+    def steps(self) -> IntArray:
         """(walkers,): total steps of each."""
         return self._gather("counters")[:, STEPS]
 
@@ -226,7 +225,7 @@ class Fleet(TurnFleet, Checkpointed):
         """Return the scheme that `rewind` sends a walker to."""
         return unpack(self.layout, self._starts[walker % len(self._starts)])
 
-    def start_ranks(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def start_ranks(self, walkers: IntArray) -> IntArray:
         """Return the ranks of the first starts of some walkers."""
         return self._start_ranks[walkers % len(self._start_ranks)]
 

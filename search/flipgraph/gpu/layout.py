@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Kind, Target
+from ....schemes_db.factor import IntArray
 from ...terms.involution import Swaps, checked, held_entries, reversal
 from ...terms.orbits import WHOLE_REFUSED, side
 from ..walkers import PAIRS, walk_kind
@@ -131,7 +132,7 @@ class Form:
         return 2 * self.width
 
     @cached_property
-    def slot_ids(self) -> npt.NDArray[np.int64]:
+    def slot_ids(self) -> IntArray:
         """Ids of the slots."""
         numbers = np.arange(32 * self.masks)
         return numbers[(numbers >> 5) * 16 + (numbers & 15) < self.width]
@@ -152,7 +153,7 @@ class Form:
         return -(-3 * self.far // 4) * 4
 
     @cached_property
-    def places(self) -> npt.NDArray[np.int64]:
+    def places(self) -> IntArray:
         """(planes, 3, width): indices of the words in a state. Near planes come first, by factor.
 
         The far parts of a row are contiguous.
@@ -232,7 +233,7 @@ class WalkerLayout:
         return reversal(self.target) if self.swaps is None else self.swaps
 
     @cached_property
-    def places(self) -> tuple[npt.NDArray[np.int64], ...]:
+    def places(self) -> tuple[IntArray, ...]:
         """Flat indices of the block of each bit, for each factor: half blocks first, without absent ones."""
         orders = []
         for kinds in self.target.kind_arrays:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
+from ....schemes_db.factor import IntArray
 from ...terms.orbits import OrbitTerms, reversible, unfolded
 from ...terms.packed import PackedTerms, SchemeTerms, with_moved_bits
 from ...terms.pairs import PairTerms
@@ -198,7 +199,7 @@ def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]
     return plus, minus, signs
 
 
-def ranks_of(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
+def ranks_of(layout: WalkerLayout, states: Words) -> IntArray:
     """Return (N,): the numbers of terms in states (N, words)."""
     form = layout.form
     # A live slot has a nonzero value in each factor, though its fingerprint may be 0; an empty one has none.
@@ -212,7 +213,7 @@ def ranks_of(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
     return ranks.astype(np.int64)
 
 
-def _alike(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
+def _alike(layout: WalkerLayout, states: Words) -> IntArray:
     """Return (N,): the numbers of orbits of states (N, words) that are their own reversal, matrix by matrix."""
     form, counts = layout.form, []
     rows = (form.slot_ids >> 5) * 16 + (form.slot_ids & 15)
