@@ -15,7 +15,7 @@ from ...schemes_db.run_record import RunRecord
 from ..triples.annealer import has_triples
 from .catalogue import CatalogueUpdater
 from .cluster_turns import ClusterTurns, Turns
-from .events import Exhausted, OnEvent, TurnBegun, Walking
+from .events import Exhausted, OnEvent
 from .folder import ImproveConfig
 from .gaps import BLOCKS, Gap, formats_up_to, gaps, is_walkable
 from .history import History
@@ -70,7 +70,7 @@ class GeneralImprovement:
         stack: ExitStack,
     ) -> None:
         ring, cluster = config.ring, config.cluster
-        self.updater, self._on_event, self._stop = updater, on_event, stop
+        self.updater, self._on_event = updater, on_event
         mine = updater.over.name, "cuda" if config.device.startswith("cuda") else "cpu"
         with Catalog.open() as catalog:
             known = [] if config.retry else catalog.runs()
@@ -92,7 +92,8 @@ class GeneralImprovement:
         else:
             from .descents import Descents  # imports a compiler
 
-            self._descents, self._take_turns = Descents(updater, config, jobs=jobs), self._turn_here
+            self._descents = Descents(updater, config, on_event, stop, jobs=jobs)
+            self._take_turns = self._turn_here
 
     @property
     def names(self) -> set[str]:
@@ -143,15 +144,4 @@ class GeneralImprovement:
     def _turn_here(self, turns: Turns, seconds: float, longest: float) -> None:
         """Run a turn in this process."""
         ((gap, tried),) = turns
-        name = gap.target.name
-        done = self._descents.turn(
-            gap,
-            tried,
-            seconds,
-            lambda text: self._on_event(Walking(name, text)),
-            self._stop,
-            self._history.of(name),
-            lambda text: self._on_event(TurnBegun(name, text)),
-            longest,
-        )
-        self._record(gap, done)
+        self._record(gap, self._descents.turn(gap, tried, seconds, self._history.of(gap.target.name), longest))

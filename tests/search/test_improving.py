@@ -23,7 +23,7 @@ from lcma.search.improve import collect, descents
 from lcma.search.improve.catalogue import CatalogueUpdater, kept_ranks
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
-from lcma.search.improve.events import Kept
+from lcma.search.improve.events import Kept, TurnBegun
 from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.gaps import Gap, gaps
 from lcma.search.improve.history import DEAD_END, KEEN, VARIANTS, Choice, History, varied, walk_of
@@ -72,6 +72,11 @@ def test_priority_is_what_the_best_known_rank_takes_from_the_mean_gap():
         assert influence.points == pytest.approx(100 * np.mean([fall / known[s] for s, fall in fallen.items()]))
     assert gap.priority == gap.all.points > gap.one.points
     assert gaps(kept, Z, [Target.general(2, 2, 17)]) == []
+
+
+def begun(events):
+    """The routes of the turns among some events."""
+    return [event.route for event in events if isinstance(event, TurnBegun)]
 
 
 def turn_of(gap, **values):
@@ -276,9 +281,9 @@ def test_a_turn_by_triples_keeps_integral_schemes(home):
             del ranks[2, 4, 4]
         gap = Gap(Target.general(2, 4, 4), updater.rank("Z", (2, 4, 4)), 26)
         assert gap.rank == 28
-        walks = Descents(updater, settings("Z", 1, "cpu", "a command"))
-        record = walks.turn(gap, 0, 30.0, lambda text: None, history=History(), on_route=said.append)
-    assert said == ["2x4x4: by triples"]
+        walks = Descents(updater, settings("Z", 1, "cpu", "a command"), said.append)
+        record = walks.turn(gap, 0, 30.0)
+    assert begun(said) == ["2x4x4: by triples"]
     assert (record.route, record.reached, record.start) == ("triples", 26, 32)
     found = kept_events[-1].scheme
     assert (found.rank, found.ring, found.provenance.relation) == (26, Z, "annealing of Strassen triples")
@@ -296,7 +301,7 @@ def test_routes_without_walks_on_the_flip_graph(home):
 
     def routes_to(shape, rank, ring=Z):
         turns = Descents(View(ring), settings(ring.name, 0, "cpu", "a command"))
-        return turns._other_routes(Gap(Target.general(*shape), rank, 1), 0, lambda: False)
+        return turns._other_routes(Gap(Target.general(*shape), rank, 1), 0)
 
     assert list(routes_to((2, 2, 4), 15)) == ["triples"]
     assert list(routes_to((2, 2, 4), 15, Q)) == ["triples", "least squares"]
@@ -323,10 +328,10 @@ def test_a_format_without_a_stored_scheme_is_walked_to_by_a_border_first(home):
         def take(self, scheme, certificate):
             taken.append(scheme)
 
-    walks = Descents(View(), settings("ZT", 1, "cpu", "a command"))
-    record = walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 0, 20.0, lambda text: None, on_route=said.append)
+    walks = Descents(View(), settings("ZT", 1, "cpu", "a command"), said.append)
+    record = walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 0, 20.0)
     assert (record.route, record.start, record.reached) == ("border", 11, 11)
-    assert said == ["2x2x3: by border from rank 11, starts: 1"]
+    assert begun(said) == ["2x2x3: by border from rank 11, starts: 1"]
     assert {scheme.rank for scheme in taken} == {11}
 
 
@@ -369,16 +374,16 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch, device):
             del ranks[2, 3, 3]
         gap = Gap(Target.general(2, 3, 3), updater.rank("Z2", (2, 3, 3)), 15)
         assert gap.rank == 17  # 2x2x3 and a border
-        walks = Descents(updater, settings("Z2", 1, device, "a command"), walkers=8)
-        said, history = [], History()
+        said = []
+        walks = Descents(updater, settings("Z2", 1, device, "a command"), said.append, walkers=8)
         for tried in range(8):
-            walks.turn(gap, tried, 5.0, lambda text: None, history=history, on_route=said.append)
+            walks.turn(gap, tried, 5.0)
             if updater.ranks["Z2"].get((2, 3, 3), 99) <= 15:
                 break
     assert [event.scheme.rank for event in kept_events][-1] == 15
     assert all(isinstance(event, Kept) for event in kept_events)
     assert updater.gained == 2
-    assert any("by border from rank 18" in line or "by own from rank 18" in line for line in said)
+    assert any("by border from rank 18" in line or "by own from rank 18" in line for line in begun(said))
     with Catalog.open() as catalog:
         kept = [catalog.find(entry.digest)[0] for entry in catalog.entries(target="2x3x3", ring="Z2", origin="user")]
     assert 15 in [scheme.rank for scheme in kept]
@@ -442,7 +447,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
     monkeypatch.setattr(Descents, "_gpu_fleet", lambda self, starts, *rest: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
         walks = Descents(updater, settings("ZT", 1, "twin", "a command"), walkers=2)
-        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None).route == "naive"
+        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0).route == "naive"
     ((fleet, highest),) = seen
     assert ([start.rank for start in fleet.starts], highest) == ([12], 11)
 
