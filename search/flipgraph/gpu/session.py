@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError
-from ....schemes_db import Scheme, Target
+from ....schemes_db import Scheme
 from ...runs.distinct import DistinctPool
-from ...runs.plan import LadderPlan, Setting
 from ...runs.snapshot import Arrays, Checkpointed
 from ...terms.packed import PackedTerms, Vector
 from ...terms.ternary import TernaryTerms
@@ -20,29 +19,13 @@ from ..policy import ANY_NONZEROS, Policy
 from ..walkers import WalkTerms
 from .fleet import Fleet
 from .layout import gpu_walk
-from .settings import setting_for
 from .widen import from_many_roots, widened
 
 TAKEN = 256
 """Maximum number of walkers whose terms are collected after a round: copying and certifying them takes milliseconds."""
 
-LADDER = LadderPlan(passed=64, linger=60, leave=200, tries=24)
-"""Plan for full products: distinct schemes are collected for the next format, for some seconds."""
-
-TRIANGLES = LADDER._replace(passed=200, linger=200, leave=400)
-"""Plan for structured targets, whose walks need many schemes of the format before."""
-
 FIRST = 1 << 10
 """Weight of the rank relative to full products if no number of full products is wanted."""
-
-
-def run_setting(target: Target, walk: str) -> Setting:
-    """Return the default settings for a format and a walk.
-
-    Raises:
-        PlanError: the walk does not run on GPUs.
-    """
-    return replace(setting_for(target, walk), plan=LADDER if target.is_general else TRIANGLES)
 
 
 class CudaSession(Checkpointed):
