@@ -45,7 +45,6 @@ from .history import (
     Choice,
     History,
     symmetric_walks,
-    varied,
     walk_of,
 )
 from .islands import Islands
@@ -149,7 +148,7 @@ class Descents:
         symmetric = walk_of(route.name) is not None
         walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
         setting = self._setting(gap.target, walk)
-        setting = replace(setting, policy=varied(setting.policy, choice.policy))
+        setting = replace(setting, policy=VARIANTS[choice.policy](setting.policy))
         starts = route.starts
         # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck.
         if not symmetric or lowest[route.name] < len(gap.target.terms):

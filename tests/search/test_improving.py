@@ -26,7 +26,7 @@ from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept, TurnBegun
 from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.gaps import Gap, gaps
-from lcma.search.improve.history import DEAD_END, KEEN, VARIANTS, Choice, History, varied, walk_of
+from lcma.search.improve.history import DEAD_END, KEEN, VARIANTS, Choice, History, walk_of
 from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
@@ -152,7 +152,7 @@ def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names, involu
 
 def test_variants_of_a_policy():
     policy = Policy(plus_after=1000, margin=2, selection=Selection(10, 0.2, 0.2))
-    found = {name: varied(policy, name).checked() for name in VARIANTS}
+    found = {name: vary(policy).checked() for name, vary in VARIANTS.items()}
     assert found[""] == policy
     assert len(set(found.values())) == len(VARIANTS)
     assert (found["keen"].selection, found["apart"].selection) == (KEEN, Selection())
