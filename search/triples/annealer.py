@@ -11,7 +11,7 @@ from ...schemes_db import Scheme, Target
 from ...schemes_db.composition import oriented
 from ..runs.snapshot import Checkpointed
 from ..seeds import splitmix
-from ..terms.packed import Words
+from ..terms.packed import HALF_BITS, Words
 from .arrangement import Arrangement, IntArray
 from .construct import scheme_of, with_smaller_coefficients
 
@@ -40,10 +40,6 @@ CONVERSION = 50_000
 
 MOST_ROWS = 16
 """Maximum rows of A and columns of B: with more, an annealing takes minutes."""
-
-
-_HALF = 32
-"""Bits of half a word, as in `terms.ternary_words`."""
 
 
 def sides(target: Target) -> tuple[int, int]:
@@ -172,5 +168,5 @@ class Annealer(Checkpointed):
 def _entries(words: Words, length: int) -> IntArray:
     """Return (N, length) entries of vectors in words, see `span`."""
     places = np.arange(length, dtype=np.uint64)
-    plus, minus = (words[:, None] >> places + np.uint64(shift) & np.uint64(1) for shift in (0, _HALF))
+    plus, minus = (words[:, None] >> places + np.uint64(shift) & np.uint64(1) for shift in (0, HALF_BITS))
     return plus.astype(np.int64) - minus.astype(np.int64)
