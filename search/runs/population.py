@@ -31,11 +31,7 @@ class PopulationWalks(SearchStrategy):
         self._gather, self._count = gather, len(starts)
         self._pool = DistinctPool()
         self._rounds, self._first = 0, -1
-        self._goals = np.full(session.walkers, goal)
         self._reached = [terms for terms in starts if terms.rank <= goal]
-
-    def goals(self) -> Vector:
-        return self._goals
 
     def roots(self, walks: Vector) -> Vector:
         """Return -1 (any start) if there are several: a walk that restarts draws a new one."""

@@ -31,9 +31,9 @@ class SearchStrategy(Checkpointed, ABC):
         self._target = starts[0].target
         self._lowest, self._still = min(terms.rank for terms in starts), 0
 
-    @abstractmethod
     def goals(self) -> Vector:
         """Return (walkers,): the rank at which each walk stops in the next round."""
+        return np.full(self._session.walkers, self.goal)
 
     @abstractmethod
     def roots(self, walks: Vector) -> Vector:
@@ -95,9 +95,6 @@ class IndependentWalks(SearchStrategy):
         self._gathered: list[tuple[Any, int]] = []
         if len(starts) > 1:
             self._send(np.arange(walkers), self._starts, self._from)
-
-    def goals(self) -> Vector:
-        return np.full(len(self._from), self.goal)
 
     def roots(self, walks: Vector) -> Vector:
         return self._from[walks]
