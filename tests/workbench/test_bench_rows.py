@@ -11,10 +11,7 @@ from lcma.workbench.bench.suites import falcon
 from lcma.workbench.bench.suites.gpu import SUITE
 
 
-def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
-    from lcma.kernels.cuda import machine
-
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(no_gpu):
     rows = {case.key: case for case in SUITE.cases(Options("cuda", sample=3))}
     assert len(rows) == len(list(SUITE.cases(Options("cuda", sample=3))))
     for case in map(
@@ -91,16 +88,13 @@ def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
     assert figures["each_ms"]["far"] == 1500.0
 
 
-def test_the_layers_on_a_gpu_are_96_of_each_dtype(monkeypatch):
-    from lcma.kernels.cuda import machine
-
+def test_the_layers_on_a_gpu_are_96_of_each_dtype(no_gpu):
     cases = list(falcon.SUITE.cases(Options("cuda")))
     keys = [case.key for case in cases]
     assert len(set(keys)) == 192
     assert sum(key.startswith("layer bfloat16 ") for key in keys) == 96
     assert {tuple(map(str, case.bars)) for case in cases} == {("ratio >= 0.99",)}
     assert sum(case.seconds for case in cases) < 300
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
     for call in (cases[0].ahead, lambda: cases[0].run(lambda line: None)):
         with pytest.raises(PlanError, match="sees no GPU"):
             call()

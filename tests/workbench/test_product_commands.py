@@ -36,13 +36,6 @@ def _measured():
 
 
 @pytest.fixture
-def no_gpu(monkeypatch):
-    from lcma.kernels.cuda import machine
-
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
-
-
-@pytest.fixture
 def matrices(tmp_path):
     rng = np.random.default_rng(0)
     length, width = 48, 20

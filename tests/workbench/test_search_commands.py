@@ -178,14 +178,6 @@ def test_finds_that_can_not_be_stored_are_written_beside(run, home, tmp_path, mo
     assert run("verify", written)[0] == 0
 
 
-def test_an_unwritable_catalogue_is_refused_before_walking(run, tmp_path, monkeypatch):
-    blocked = tmp_path / "file"
-    blocked.write_text("no folder")
-    monkeypatch.setenv("LCMA_HOME", str(blocked))
-    for command in (("search", "2x2x2", "--rank", 7), ("improve", "5x5x5")):
-        run.refused(3, "can't be written", *command)
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, number):
     folder = tmp_path / "run"
