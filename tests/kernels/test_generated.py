@@ -10,12 +10,12 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels.codegen import maps
+from lcma.kernels.codegen import maps, native
 from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
 from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
-from lcma.kernels.codegen.rows import rows_kernel
+from lcma.kernels.codegen.rows import rows_code, rows_kernel
 from lcma.kernels.cpu.blocks import Blocks
 from lcma.schemes_db.evaluate import evaluate
 from lcma.schemes_db.straightline import program_of
@@ -150,9 +150,6 @@ def test_a_damaged_cache_is_written_anew(home):
 
 
 def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkeypatch):
-    from lcma.kernels.codegen import native
-    from lcma.kernels.codegen.rows import rows_code
-
     texts = []
     compiling = native._compile
     monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))
@@ -170,8 +167,6 @@ def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkey
 
 def test_a_map_is_compiled_once_by_many_threads(home, monkeypatch):
     from concurrent.futures import ThreadPoolExecutor
-
-    from lcma.kernels.codegen import native
 
     texts = []
     compiling = native._compile

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 import lcma
 from lcma.errors import PlanError
-from lcma.schemes_db import Q, Scheme
+from lcma.schemes_db import Q, Scheme, additions_table
 from lcma.schemes_db.costs import additions as plain_additions
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.straightline import program_of
@@ -181,7 +181,6 @@ def test_flips_and_shears_of_ternary_terms_keep_the_tensor(name):
 
 def test_all_formats_are_compared_with_the_tables(home, tmp_path, capsys, monkeypatch):
     """Six of them: a shipped program, recipes, one without a table; tests/schemes_db compares all."""
-    from lcma.schemes_db import additions_table
     from lcma.schemes_db.program import Program
     from lcma.workbench.cli import main
 

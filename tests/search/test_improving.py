@@ -19,7 +19,7 @@ from lcma.schemes_db.shipped import shipped
 from lcma.search import Policy, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.policy import Selection
-from lcma.search.improve import collect, descents
+from lcma.search.improve import collect, descents, history
 from lcma.search.improve.catalogue import CatalogueUpdater, kept_ranks
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
@@ -29,6 +29,7 @@ from lcma.search.improve.gaps import Gap, gaps
 from lcma.search.improve.history import DEAD_END, KEEN, VARIANTS, Choice, History, walk_of
 from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
+from lcma.workbench.cli import main
 from lcma.workbench.finds import kept_line
 
 POLICY = Policy(plus_after=300)
@@ -161,9 +162,6 @@ def test_variants_of_a_policy():
 
 @pytest.mark.slow
 def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, capsys):
-    from lcma.search.improve import history
-    from lcma.workbench.cli import main
-
     arguments = ["improve", "3x5x6", "--time", "2s", "--device", "twin"]
     monkeypatch.setattr(descents, "WANTED", 0)
     main(arguments)
@@ -182,8 +180,6 @@ def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, 
 
 @pytest.mark.parametrize("device", ["cpu", "twin"])
 def test_a_format_that_nothing_is_known_of_is_refused(home, device, capsys):
-    from lcma.workbench.cli import main
-
     assert main(["improve", "2x2x17", "--time", "1s", "--device", device]) == 2
     assert "the table of best known ranks has no 2x2x17" in capsys.readouterr().err
 
@@ -357,8 +353,6 @@ def test_compositions_of_an_improvement_over_z_have_no_fractions(home):
 
 
 def test_a_format_that_no_walk_holds_is_not_improved_over_ternary_ones(home, capsys):
-    from lcma.workbench.cli import main
-
     assert main(["improve", "2x9x9", "--ring", "ZT", "--time", "1s"]) == 3
     assert "2x9x9 has a factor of more than 64 blocks: no walk holds it" in capsys.readouterr().err
 

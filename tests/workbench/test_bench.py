@@ -8,12 +8,12 @@ import pytest
 from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.kernels import Request, decision_for, machine_for, strategies
 from lcma.kernels.planning.planner import decide
-from lcma.workbench.bench import runner
+from lcma.workbench.bench import machine, runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.contest import Contest, FlushedClock, Timing, paired_interval, within
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.bench.machine import code_hash
-from lcma.workbench.bench.suites import cpu
+from lcma.workbench.bench.suites import causal, cpu
 from lcma.workbench.commands import bench
 
 
@@ -123,8 +123,6 @@ def test_a_torn_last_line_is_dropped_and_a_bad_one_named(tmp_path):
 
 
 def test_the_code_hash_sees_every_file_and_table(tmp_path, monkeypatch):
-    from lcma.workbench.bench import machine
-
     monkeypatch.setattr(machine, "ROOT", tmp_path)
     (tmp_path / "a").mkdir()
     hashes = []
@@ -252,8 +250,6 @@ def test_a_cold_plan_prices_few_of_the_candidates(device):
 @pytest.mark.slow
 @pytest.mark.parametrize("product", ["QK", "dV"])
 def test_triangular_products_are_judged_and_timed(product, monkeypatch):
-    from lcma.workbench.bench.suites import causal
-
     figures = causal._timed(product, 64, 32, "float32", Options(rounds=2), lambda line: None)
     assert {*causal.PLAIN, "halving:strassen", "chosen"} <= figures["ratios"].keys()
     assert figures["ratios"]["chosen"] == figures["ratio"] > 0

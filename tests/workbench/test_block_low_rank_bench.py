@@ -7,6 +7,7 @@ import pytest
 
 from lcma.errors import VerificationError
 from lcma.workbench.bench import blr_layers, blr_products
+from lcma.workbench.bench.baselines import block_low_rank
 from lcma.workbench.bench.blr_ablation import CHAINS, steps_between
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.runner import chosen_cases, find_suite
@@ -75,8 +76,6 @@ def test_the_suite_checks_weighs_and_times_every_form(run, tmp_path, monkeypatch
 
 
 def test_a_wrong_product_is_not_timed(monkeypatch):
-    from lcma.workbench.bench.baselines import block_low_rank
-
     structure = blr_layers.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3)).structure("monarch")
     monkeypatch.setattr(
         block_low_rank, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1]
@@ -141,8 +140,6 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypa
         count, extra = e2e_blr.take_dense(model, x, condition)
         assert (count, extra) == (len(e2e_blr._layers(model)), sum(one.packed_bytes for one in e2e_blr._layers(model)))
         torch.testing.assert_close(model(x, condition), wanted)
-    from lcma.workbench.bench.baselines import block_low_rank
-
     monkeypatch.setattr(
         block_low_rank, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows)
     )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from lcma.kernels.bfloat16 import bfloat16_bits
+from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
 from lcma.kernels.planning.profile import GemmRate, Profile
@@ -143,8 +144,6 @@ def test_time_takes_triangular_products_to_the_fastest_of_three_baselines(run):
 
 
 def test_nothing_wrong_is_timed(run, monkeypatch):
-    from lcma.kernels.cpu.bench import CpuBench
-
     monkeypatch.setattr(CpuBench, "errors", lambda *_: lambda product: 1.0)
     code, out, err = run("time", "auto", 32, "--rounds", 1)
     assert (code, out) == (1, "")
@@ -281,8 +280,6 @@ def test_files_that_are_no_shapes_are_refused_in_one_line(run, tmp_path, text, m
 
 
 def test_wrong_candidates_are_never_stored(run, small_sums, monkeypatch):
-    from lcma.kernels.cpu.bench import CpuBench
-
     monkeypatch.setattr(CpuBench, "errors", lambda *_: lambda product: float("nan"))
     run.refused(1, "nothing was stored", "tune", 30, 30, 30)
 
