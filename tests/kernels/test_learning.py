@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -356,8 +357,6 @@ def test_a_home_that_cannot_be_written_costs_one_warning(learner, timed_by_table
 
 
 def test_threads_that_multiply_at_once_get_right_products(learner, timed_by_table):
-    from concurrent.futures import ThreadPoolExecutor
-
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
     exact = a.astype(np.float64) @ b

@@ -18,6 +18,7 @@ from lcma.schemes_db.migrations import STEPS
 from lcma.schemes_db.ranks import best_known
 from lcma.schemes_db.run_record import RunRecord
 from lcma.schemes_db.shipped import kept_program, shared_additions, shipped, shipped_names, shipped_text
+from lcma.verify.program import scheme_of
 
 
 @pytest.fixture
@@ -317,8 +318,6 @@ def test_the_table_of_shared_additions_is_right(shipped_name):
 
 @pytest.mark.parametrize("largest", [50, pytest.param(1000, marks=pytest.mark.slow)])
 def test_shipped_programs_compute_their_schemes_with_fewer_additions(largest):
-    from lcma.verify.program import scheme_of
-
     assert kept_program("5x5x5-r93-additions").additions == 321
     kept = {name: program for name in shipped_names() if (program := kept_program(name)) and program.rank <= largest}
     assert len(kept) > 10

@@ -17,6 +17,7 @@ from lcma.search.triples.kernel import anneal, candidates, choose, draw_candidat
 from lcma.search.triples.span import InnerProducts, gain, randomize, span_without, total, work_space
 from lcma.search.triples.unimodular import energy, log_determinant, log_inverse, lower
 from lcma.verify import certify
+from lcma.workbench.cli import main
 
 SIGNS = list(product((1, -1), repeat=2))
 
@@ -204,8 +205,6 @@ def test_sides_and_usual_ranks():
 
 
 def test_the_command_prints_no_flips(home, capsys):
-    from lcma.workbench.cli import main
-
     command = ["search", "2x2x3", "--by", "triples", "--rank", "11", "--seed", "1"]
     assert main([*command, "--dry-run"]) == 0
     shown = capsys.readouterr()

@@ -5,6 +5,10 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError, VerificationError
+from lcma.kernels.cuda import clock, machine
+from lcma.kernels.cuda.fp8_naive import quantise_rows
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.e4m3 import decode
 from lcma.workbench.bench import gpu_8_bits, gpu_layers, rivals
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.suites import falcon
@@ -34,8 +38,6 @@ def test_rivals_work_the_scheme_with_operations_that_libraries_share():
 
 
 def planned_for_an_h200(monkeypatch):
-    from lcma.kernels.cuda import machine
-    from lcma.kernels.cuda.h200 import h200
     from lcma.kernels.torch import dispatch
 
     # Without a GPU plans rest on the shipped profile; only what asks for one by itself is told otherwise.
@@ -69,8 +71,6 @@ def test_contenders_are_the_choice_the_models_first_and_the_fixed_ones(dtype, mo
 
 def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
     torch = pytest.importorskip("torch")
-    from lcma.kernels.cuda import clock
-
     times = {"vendor": 1.0, "mine": 0.8, "close": 0.75, "far": 1.5}
     recipes = {"mine": "auto", "close": "strassen", "far": "laderman"}
     monkeypatch.setattr(gpu_layers, "contenders", lambda dtype, sizes: ("mine", recipes))
@@ -133,9 +133,6 @@ def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
 
 def test_the_rival_in_8_bits_quantises_rows_as_we_do():
     torch = pytest.importorskip("torch")
-    from lcma.kernels.cuda.fp8_naive import quantise_rows
-    from lcma.kernels.e4m3 import decode
-
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(7, 256, generator=generator)
     a[3, :128] = 0.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from lcma.errors import VerificationError
+from lcma.kernels.block_low_rank import FactoredMatrix, Monarch
 from lcma.workbench.bench import blr_layers, blr_products
 from lcma.workbench.bench.baselines import block_low_rank
 from lcma.workbench.bench.blr_ablation import CHAINS, steps_between
@@ -178,8 +179,6 @@ def test_a_model_is_trained_compressed_and_trained_again(tmp_path, run, one_thre
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_every_step_of_the_ablation_is_the_product(library, interleaved):
-    from lcma.kernels.block_low_rank import FactoredMatrix, Monarch
-
     matrix = FactoredMatrix.random(Monarch(20, 24, 3, 4, 5, interleaved), dtype="float64")
     x = np.random.default_rng(0).standard_normal((7, 24))
     factors, given, out = matrix.factors, x.T, np.empty((7, 20)).T
