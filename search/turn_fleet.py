@@ -6,16 +6,15 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from ..schemes_db import Provenance, Scheme, Target
 from ..schemes_db.algebra import naive
-
-if TYPE_CHECKING:
-    from .runs.snapshot import Arrays
+from ..schemes_db.factor import IntArray
+from .runs.snapshot import Checkpointed
 
 Goal = int | npt.NDArray[np.int32]
 """A score for all searches, or one for each."""
@@ -63,7 +62,7 @@ class TurnFleet(ABC):
         return self.flips / self.seconds if self.seconds else 0.0
 
     @abstractmethod
-    def ranks(self) -> npt.NDArray[np.int64]:
+    def ranks(self) -> IntArray:
         """Return (walkers,): the rank of the scheme that `scheme` returns with `current`, EMPTY where there is none."""
 
     @abstractmethod
@@ -71,7 +70,7 @@ class TurnFleet(ABC):
         """Return the scheme of a search's score, or its current one, unchecked."""
 
 
-class FoundFleet(TurnFleet):
+class FoundFleet(TurnFleet, Checkpointed):
     """Searches without walks on the flip graph, which report schemes: those of a run, or of turns of `improve`.
 
     Attributes:
@@ -97,14 +96,6 @@ class FoundFleet(TurnFleet):
         Numbers are those of the searches, counted on from round to round if every round begins new ones.
         """
 
-    @abstractmethod
-    def to_arrays(self) -> Arrays:
-        """Return all mutable state, for a checkpoint."""
-
-    @abstractmethod
-    def take_arrays(self, arrays: Arrays) -> None:
-        """Restore the state of `to_arrays`, in searches that were created with the same arguments."""
-
     def made(self, scheme: Scheme) -> Scheme:
         """Return the scheme of the target of a turn that follows from a find: itself, as a rule."""
         return scheme
@@ -118,7 +109,7 @@ class FoundFleet(TurnFleet):
                 if self.COSTLY:
                     break
 
-    def ranks(self) -> npt.NDArray[np.int64]:
+    def ranks(self) -> IntArray:
         return np.full(self.walkers, EMPTY)
 
     def scheme(self, walker: int, *, current: bool = False, provenance: Provenance | None = None) -> Scheme:

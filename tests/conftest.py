@@ -161,6 +161,14 @@ def flat_rates(monkeypatch):
     monkeypatch.setattr(rates, "measured_rates", lambda threads: bits)
 
 
+@pytest.fixture
+def no_gpu(monkeypatch):
+    """This machine has no GPU, whatever it is."""
+    from lcma.kernels.cuda import machine
+
+    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+
+
 def random_scheme(
     rng: np.random.Generator, target: lcma.Target, rank: int, low: int = -2, high: int = 2
 ) -> lcma.Scheme:

@@ -11,6 +11,7 @@ import lcma
 from lcma import block_low_rank, kronecker
 from lcma.errors import LcmaError
 from lcma.schemes_db.formats import lcma_json
+from lcma.search import RunConfig
 
 torch = pytest.importorskip("torch")
 
@@ -257,8 +258,6 @@ def test_the_message_names_the_mend():
 
 
 def test_find_names_every_setting_of_a_run():
-    from lcma.search import RunConfig
-
     names = set(inspect.signature(lcma.find).parameters)
     assert names == {*RunConfig.__dataclass_fields__, "jobs", "out", "on_event", "stop"}
     with pytest.raises(TypeError, match="unexpected keyword argument 'rnk'"):

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import PlanError, RankError, SchemeFormatError
 from ..home import write_atomic
 from ..kernels import safetensors
+from ..kernels.arrays import Matrix
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
 from .destination import writing
 from .matrix_files import read_operand
@@ -23,8 +23,6 @@ from .products import Device
 if TYPE_CHECKING:
     from ..kernels.compressed_files import FinishedLayers
     from ..kernels.compression import CompressConfig, Decomposition, FactorChain, LayerReport
-
-Matrix = npt.NDArray[Any]
 
 FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 

@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import PlanError
+from ..kernels.arrays import Matrix
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
 from ..kernels.cpu.others import CpuLoadMonitor
 from ..schemes_db import Kind, Scheme
@@ -232,9 +232,6 @@ def _shown(plan: Plan | Baseline) -> str:
     assert isinstance(plan, Plan)  # no baseline is called vendor
 
     return text if plan.request.dtype == "int8" else f"{text} ({library_for(plan.request, plan.machine.profile).name})"
-
-
-Matrix = npt.NDArray[Any]
 
 
 def true_product(request: Request, scheme: Any, a: Any, b: Any, wide: bool = True) -> Any:

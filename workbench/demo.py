@@ -12,12 +12,13 @@ import click
 import numpy as np
 
 from ..home import data_folder, write_atomic
+from ..kernels.arrays import Matrix
 from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
 from .bench.contest import Call, Calls, Contest, Timings, Truth, ratio_to, within
-from .bench.cpu_products import Matrix, libraries
+from .bench.cpu_products import libraries
 from .destination import writing
 from .products import gflops
 from .progress import Progress

@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..errors import PlanError, SchemeFormatError
 from ..kernels import safetensors
+from ..kernels.arrays import Matrix, torch
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
 from ..kernels.precision import TF32, arithmetic_of
 from .destination import write
-
-Matrix = npt.NDArray[Any]
 
 _NPY_MAGIC = b"\x93NUMPY"
 
@@ -194,8 +192,6 @@ def to_gpu(matrix: Any, arithmetic: str, file: str = "the matrix") -> Any:
     Raises:
         PlanError: torch has no such dtype.
     """
-    import torch
-
     dtype, precision = arithmetic_of(arithmetic)
     torch.backends.cuda.matmul.allow_tf32 = precision == TF32
     matrix = np.array(matrix)  # in memory of its own: a mapped file is read-only
@@ -211,7 +207,5 @@ def as_numpy(result: Any) -> Any:
     """The product as a numpy array; bfloat16 as its bits."""
     if isinstance(result, np.ndarray):
         return result
-    import torch
-
     result = result.cpu()
     return result.view(torch.int16).numpy().view(np.uint16) if result.dtype == torch.bfloat16 else result.numpy()

@@ -9,16 +9,15 @@ read nor wanted, so block-triangular changes remain symmetries of a triangular t
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db import Kind, Target
+from ...schemes_db.factor import IntArray
 from ..terms.packed import Words
-
-IntArray = npt.NDArray[np.int64]
 
 _RUNS = {"m": (0, 2, True, True), "k": (0, 1, False, True), "n": (1, 2, False, False)}
 """The two factors of every index, and whether the index is the row index of each."""
@@ -116,6 +115,19 @@ def half_masks(target: Target) -> Words:
     table = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
     table.setflags(write=False)
     return table
+
+
+def first_independent(words: Iterable[int]) -> list[int]:
+    """Return the indices of the first vectors over GF(2) that are independent, as many as the rank."""
+    pivots: dict[int, int] = {}
+    found = []
+    for place, word in enumerate(words):
+        while word and word.bit_length() in pivots:
+            word ^= pivots[word.bit_length()]
+        if word:
+            pivots[word.bit_length()] = word
+            found.append(place)
+    return found
 
 
 def inverse_modulo_2(matrix: IntArray) -> IntArray:

@@ -13,6 +13,7 @@ from ...schemes_db import Certificate, Ring, Scheme, parse_ring
 from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
 from ..improve.catalogue import CatalogueView
+from ..improve.events import Event, Walking
 from ..improve.folder import ImproveConfig
 from ..improve.gaps import Gap
 from ..improve.history import History
@@ -64,12 +65,15 @@ def reports(
     def found(scheme: Scheme, certificate: Certificate) -> None:
         queue.put(("find", Record(0, 0, Find(scheme, certificate, scheme, certificate)).to_line()))
 
+    def stands(event: Event) -> None:
+        if isinstance(event, Walking):
+            queue.put(("stands", event.text))
+
     def turn() -> None:
         try:
             over = parse_ring("Z" if config.ring == "ZT" else config.ring)
             known = KnownSchemes(over, {name: dict(one) for name, one in ranks.items()}, pools, found)
-            descents = Descents(known, config, islands=islands)
-            done = descents.turn(gap, tried, seconds, lambda text: queue.put(("stands", text)), history=History(turns))
+            done = Descents(known, config, stands, islands=islands).turn(gap, tried, seconds, History(turns))
             queue.put(("turn", json.dumps(done and asdict(done))))
             queue.put(None)
         except BaseException as error:  # raised again where the reports are read

@@ -10,20 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Certificate, Kind, Provenance, Scheme, Target, Z
-from ...schemes_db.costs import full_and_half
+from ...schemes_db.factor import IntArray
 from ...verify import certify
+from ..runs.objectives import score_of
 from .solver import OnTick, solved
 
 MAX_PRODUCTS = 600
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,8 @@ def recombine(
     products = distinct_products(schemes)
     if len(products) > MAX_PRODUCTS:
         raise PlanError(f"{len(products)} distinct products are too many: a model takes {MAX_PRODUCTS}")
-    best = min(schemes, key=_cost)
+    cost = partial(score_of, "cost")
+    best = min(schemes, key=cost)
     model = _Model(target, products, best)
     solver, word, interrupted = solved(model.model, seconds=seconds, seed=seed, on_tick=on_tick)
     if word not in ("optimal", "found"):
@@ -85,16 +85,10 @@ def recombine(
         certify(scheme),
         word == "optimal",
         len(products),
-        _cost(scheme) < _cost(best),
+        cost(scheme) < cost(best),
         time.perf_counter() - begin,
         interrupted,
     )
-
-
-def _cost(scheme: Scheme) -> int:
-    """Return 2 F + H for F full and H half products."""
-    full, half = full_and_half(scheme)
-    return 2 * full + half
 
 
 def distinct_products(schemes: Sequence[Scheme]) -> list[tuple[IntArray, IntArray]]:

@@ -9,16 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Scheme, Z
+from ...schemes_db.factor import IntArray
 from .solver import solved
 
 MAX_TRIPLES = 60_000
 """Maximum number of products of three coefficients in a model: sparse schemes of 4x4x5 have 9,000."""
-
-IntArray = npt.NDArray[np.int64]
 
 
 def ternary_signs(scheme: Scheme, *, seconds: float = 5.0, seed: int = 0) -> tuple[list[IntArray] | None, str]:

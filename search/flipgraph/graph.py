@@ -50,12 +50,12 @@ class FlipGraph:
     @property
     def degrees(self) -> dict[int, int]:
         """Number of vertices by number of neighbours, explored or not."""
-        return dict(sorted(Counter(data["neighbours"] for _, data in self.graph.nodes(data=True)).items()))
+        return self._counted("neighbours")
 
     @property
     def distances(self) -> dict[int, int]:
         """Number of vertices by distance to the nearest start."""
-        return dict(sorted(Counter(data["distance"] for _, data in self.graph.nodes(data=True)).items()))
+        return self._counted("distance")
 
     @property
     def orbits(self) -> list[int]:
@@ -65,13 +65,16 @@ class FlipGraph:
         permutations of the factors; with equal ones they may be, so the length is a lower bound on the
         number of orbits.
         """
-        counts = Counter(data["orbit"] for _, data in self.graph.nodes(data=True) if "orbit" in data)
-        return sorted(counts.values(), reverse=True)
+        return sorted(self._counted("orbit").values(), reverse=True)
 
     @property
     def exits(self) -> int:
         """Number of vertices from which one flip lowers the rank."""
         return sum(data["reductions"] > 0 for _, data in self.graph.nodes(data=True))
+
+    def _counted(self, attribute: str) -> dict[int, int]:
+        """Return the number of vertices by an attribute, of those that have it."""
+        return dict(sorted(Counter(value for _, value in self.graph.nodes(attribute) if value is not None).items()))
 
     def write_graphml(self, path: str | Path) -> None:
         """Write the graph as GraphML.

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ...schemes_db.factor import IntArray
 from ..terms.bits import ONE, compiled, first_bit, opaque, popcount, reverse_bits, scalar_code, select_bit
 from ..terms.packed import Words
 from ..terms.rings import GF2, ZERO, Ring, Value
@@ -76,7 +76,7 @@ class WordArena(NamedTuple):
     start: Words
     best: Words
     rng: Words
-    counters: npt.NDArray[np.int64]
+    counters: IntArray
     guard: Words
     scratch: Words
 

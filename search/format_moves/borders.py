@@ -9,16 +9,14 @@ columns of another.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme
 from ...schemes_db.constructions import AXES
+from ...schemes_db.factor import IntArray
 from ...schemes_db.ring import Z2
-from ..basis.shears import inverse_modulo_2
+from ..basis.shears import first_independent, inverse_modulo_2
 from .projections import common_word
-
-IntArray = npt.NDArray[np.int64]
 
 TRIES = 8
 """Random starts of the search for the basis with the most shared factors."""
@@ -96,18 +94,8 @@ def _heaviest(wanted: IntArray, others: IntArray, size: int, rng: np.random.Gene
     order = np.argsort(-(counts + noise * rng.random(len(words))))
     units = 1 << np.arange(size)
     rest = np.concatenate([rng.permutation(others), rng.integers(1, 1 << size, 2 * size), units])
-    basis: list[int] = []
-    reduced: list[int] = []
-    for word in np.concatenate([words[order], rest]).tolist():
-        left = word
-        for one in reduced:
-            left = min(left, left ^ one)
-        if left:
-            reduced.append(left)
-            basis.append(word)
-        if len(basis) == size:
-            break
-    return np.array(sorted(basis), dtype=np.int64)
+    every = np.concatenate([words[order], rest])
+    return np.sort(every[first_independent(every.tolist())])
 
 
 def _columns(words: IntArray, size: int) -> IntArray:

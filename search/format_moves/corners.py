@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Kind, Provenance, Scheme, Target
 from ...schemes_db.constructions import AXES
+from ...schemes_db.factor import IntArray
 from ...schemes_db.ring import Z2
 from .change import MoveResult, change_format, longer, shorter
 
@@ -95,7 +95,7 @@ def _is_corner(small: Target, large: Target) -> bool:
     )
 
 
-def _on_grid(scheme: Scheme, target: Target) -> list[npt.NDArray[np.int64]]:
+def _on_grid(scheme: Scheme, target: Target) -> list[IntArray]:
     """Return the factors (R, rows, columns) in the blocks of a target, without products that have a zero factor."""
     parts = [
         np.where(kinds == Kind.ABSENT, 0, factor.dense.reshape(-1, factor.rows, factor.cols)[:, :rows, :cols])
@@ -106,7 +106,7 @@ def _on_grid(scheme: Scheme, target: Target) -> list[npt.NDArray[np.int64]]:
     return [part[left] for part in parts]
 
 
-def _joined(parts: list[npt.NDArray[np.int64]], characteristic: int) -> list[npt.NDArray[np.int64]]:
+def _joined(parts: list[IntArray], characteristic: int) -> list[IntArray]:
     """Join products that agree in two factors by adding their third factors, until none do; for integers only."""
     before = -1
     while before != len(parts[0]):

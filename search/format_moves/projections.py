@@ -9,14 +9,12 @@ the vanishing products of every pair.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.constructions import AXES
+from ...schemes_db.factor import IntArray
 from ...schemes_db.ring import Z2
-
-IntArray = npt.NDArray[np.int64]
 
 MAX_LENGTH = 8
 """Maximum number of blocks along the axis: 32,640 pairs of directions."""

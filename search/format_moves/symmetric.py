@@ -15,10 +15,10 @@ from ...schemes_db import Scheme, Target
 from ...schemes_db.algebra import tensor
 from ...schemes_db.composition import oriented
 from ...schemes_db.constructions import AXES, FACTOR_AXES, direct_sum
+from ...schemes_db.recipes import in_order
 from ...schemes_db.ring import Z2
+from ...schemes_db.uneven import Shape
 from ..terms.pairs import PairTerms
-
-Shape = tuple[int, int, int]
 
 PARTS = 4
 """Maximum number of compositions of a smaller format that are used as parts."""
@@ -95,8 +95,8 @@ def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], 
     def given(wanted: Shape) -> list[Start]:
         return [Start.of(scheme) for scheme in stored(wanted) if is_invariant(scheme)]
 
-    m, k, n = sorted(shape)
-    made = sorted([*given((m, k, n)), *_compositions((m, k, n), known)], key=lambda one: one.rank)
+    wanted = in_order(shape)
+    made = sorted([*given(wanted), *_compositions(wanted, known)], key=lambda one: one.rank)
     found: dict[str, Scheme] = {}
     for start in made:
         if len(found) >= most or start.rank > made[0].rank + SLACK:
@@ -122,28 +122,21 @@ def _naive(shape: Shape) -> Scheme:
 
 def _compositions(shape: Shape, known: Callable[[Shape], Sequence[Start]]) -> Iterator[Start]:
     """Yield nested sums and products of known schemes, in no order."""
-
-    def parts(wanted: Sequence[int]) -> Sequence[Start]:
-        m, k, n = sorted(wanted)
-        return known((m, k, n))
-
     for place, axis in enumerate(AXES):
         nested = partial(nested_sum, axis=axis)
         for length in range(2, shape[place], 2):
-            first, second = _resized(shape, place, length), _resized(shape, place, shape[place] - length)
-            for outer, inner in _paired(parts(first), parts(second)):
-                yield Start(
-                    outer.rank + inner.rank,
-                    partial(_joined, nested, outer, first, inner, second),
-                )
+            first, second = resized(shape, place, length), resized(shape, place, shape[place] - length)
+            for outer, inner in _paired(known(in_order(first)), known(in_order(second))):
+                yield Start(outer.rank + inner.rank, partial(_joined, nested, outer, first, inner, second))
     for m, k, n in product(*([d for d in range(1, side + 1) if side % d == 0] for side in shape)):
         first, second = (m, k, n), (shape[0] // m, shape[1] // k, shape[2] // n)
         if (1, 1, 1) not in (first, second):
-            for left, right in _paired(parts(first), parts(second)):
+            for left, right in _paired(known(in_order(first)), known(in_order(second))):
                 yield Start(left.rank * right.rank, partial(_joined, tensor, left, first, right, second))
 
 
-def _resized(shape: Shape, place: int, size: int) -> Shape:
+def resized(shape: Shape, place: int, size: int) -> Shape:
+    """Return a format with another side at a place."""
     m, k, n = (size if n == place else side for n, side in enumerate(shape))
     return m, k, n
 

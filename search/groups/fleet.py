@@ -66,6 +66,7 @@ class GroupFleet(FoundFleet):
         PlanError: a start is not ternary or has a factor of more than 32 blocks, or no group saves anything.
     """
 
+    STATE = ("_walks", "_rank")
     STEPS, RELATION = 300_000, "walk for groups of products, and the product with an inner format"
     FINDS, REMARK = "flip walk", "walk"
 
@@ -111,11 +112,10 @@ class GroupFleet(FoundFleet):
         return oriented(uneven_product(scheme, (m, k, n), inner, groups), self.target.shape)
 
     def to_arrays(self) -> Arrays:
-        words = {f"words {place}": terms.words for place, terms in enumerate(self._pool)}
-        return {**words, "numbers": np.array([self._walks, self._rank])}
+        return super().to_arrays() | {f"words {place}": terms.words for place, terms in enumerate(self._pool)}
 
     def take_arrays(self, arrays: Arrays) -> None:
-        self._walks, self._rank = arrays["numbers"].tolist()
+        super().take_arrays(arrays)
         self._pool = ElitePool(POOL)
-        for name in sorted(arrays.keys() - {"numbers"}):
+        for name in sorted(arrays.keys() - set(self.STATE)):
             self._offer(TernaryTerms(self._outer, arrays[name]))

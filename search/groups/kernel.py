@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ...schemes_db.factor import IntArray
 from ..terms.bits import accepted, below, compiled
 from ..terms.packed import Words
 from ..terms.ternary_words import total_of, turn_of, turned
-
-IntArray = npt.NDArray[np.int64]
 
 _ZERO, _HALF = np.uint64(0), np.uint64(32)
 _COOLING = 1024

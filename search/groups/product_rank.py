@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Scheme, parse_target
@@ -38,7 +37,7 @@ class InnerFormat:
 
     shape: Shape
     rank: int
-    gains: npt.NDArray[np.int64]
+    gains: IntArray
 
     def gain(self, axis: str, count: int) -> int:
         """Return what a group along an axis saves; a large one may be split."""
@@ -46,7 +45,7 @@ class InnerFormat:
         whole, rest = divmod(count, BOARD_SIDE)
         return whole * int(many[BOARD_SIDE]) + int(many[rest])
 
-    def table(self, most: int) -> npt.NDArray[np.int64]:
+    def table(self, most: int) -> IntArray:
         """Return (3, most + 1) gains of groups of up to `most` products."""
         return np.array(
             [[self.gain(axis, count) for count in range(most + 1)] for axis in sorted(AXES, key=COMMON.__getitem__)]

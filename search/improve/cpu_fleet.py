@@ -7,9 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db import Provenance, Scheme
+from ...schemes_db.factor import IntArray
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import Walker, WalkTerms, make_walker, pack_start
 from ..turn_fleet import EMPTY, Goal, TurnFleet
@@ -117,7 +117,7 @@ class CpuFleet(TurnFleet):
         worst = np.flatnonzero(found == found.max())
         return self._starts + int(self._rng.choice(worst)) if found.max() >= rank else -1
 
-    def ranks(self) -> npt.NDArray[np.int64]:
+    def ranks(self) -> IntArray:
         """Return (walkers,): the ranks of the schemes that the last launch stored, EMPTY for the others."""
         return np.where(self._fresh, self.score, EMPTY)
 

@@ -18,9 +18,9 @@ from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.session import WALKS, gpu_kind
 from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
 from ..flipgraph.gpu.widen import widened
+from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import symmetric_starts
 from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
@@ -33,6 +33,7 @@ from ..turn_fleet import TurnFleet
 from .catalogue import CatalogueView
 from .collect import collect_below
 from .cpu_fleet import CpuFleet
+from .events import OnEvent, TurnBegun, Walking, ignore
 from .folder import ImproveConfig
 from .gaps import BLOCKS, Gap, is_walkable
 from .history import (
@@ -46,7 +47,6 @@ from .history import (
     Choice,
     History,
     symmetric_walks,
-    varied,
     walk_of,
 )
 from .islands import Islands
@@ -83,6 +83,8 @@ class Descents:
     Args:
         config: with ring "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones; device "cpu" for threads of this
             processor, "twin" for the equivalent of a GPU on it, else GPUs; and the command in the provenance of finds.
+        on_event: called with the route of a turn, and its progress.
+        stop: True ends a turn.
         jobs: threads of walks on a processor.
         walkers: None for the most that fit on the GPUs.
         islands: the lowest schemes of earlier turns.
@@ -95,6 +97,8 @@ class Descents:
         self,
         updater: CatalogueView,
         config: ImproveConfig,
+        on_event: OnEvent = ignore,
+        stop: Callable[[], bool] = lambda: False,
         *,
         jobs: int = 1,
         walkers: int | None = None,
@@ -103,20 +107,13 @@ class Descents:
         if config.ring not in ("Z2", "Z", "Q", "ZT"):
             raise PlanError(f"{config.ring} is not a ring of improvements: choose Z, Q, Z2 or ZT")
         self._updater, self._seed, self._device, self._command = updater, config.seed, config.device, config.command
+        self._on_event, self._stop = on_event, stop
         self._ternary, self._jobs, self._walkers = config.ring == "ZT", jobs, walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
         self._islands = islands or Islands()
 
     def turn(
-        self,
-        gap: Gap,
-        tried: int,
-        seconds: float,
-        say: Callable[[str], None],
-        stop: Callable[[], bool] = lambda: False,
-        history: History | None = None,
-        on_route: Callable[[str], None] = lambda text: None,
-        longest: float = 0.0,
+        self, gap: Gap, tried: int, seconds: float, history: History | None = None, longest: float = 0.0
     ) -> RunRecord | None:
         """Search a format for `seconds`, by the route and the policy with the highest expected gain.
 
@@ -128,7 +125,7 @@ class Descents:
             DeviceLostError: a GPU stopped responding; all earlier finds are stored.
         """
         found = self._walking_routes(gap, tried, seconds) if is_walkable(gap.target) else []
-        others = self._other_routes(gap, tried, stop)
+        others = self._other_routes(gap, tried)
         if not found and not others:
             found.append(Route("naive", [naive(gap.target)]))
         by_name = {route.name: route for route in found}
@@ -146,15 +143,14 @@ class Descents:
             return None
         if choice.route in others:
             other = others[choice.route]
-            on_route(f"{gap.target}: by {other.name}")
-            chosen = Choice(choice.route, "")
+            self._begin(gap, f"by {other.name}")
             fleet = other.fleet()
-            return self._record(fleet, fleet.STEPS, gap, chosen, other.start, (seconds, longest), say, stop)
+            return self._record(fleet, fleet.STEPS, gap, Choice(choice.route, ""), other.start, seconds, longest)
         route = by_name[choice.route]
         symmetric = walk_of(route.name) is not None
         walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
         setting = self._setting(gap.target, walk)
-        setting = replace(setting, policy=varied(setting.policy, choice.policy))
+        setting = replace(setting, policy=VARIANTS[choice.policy](setting.policy))
         starts, keen = route.starts, choice.policy == "keen"
         # From the naive scheme walks end at other schemes each time; those of the last turn are where it got stuck. A
         # keen selection would replace all others by these.
@@ -165,17 +161,20 @@ class Descents:
         if self._device == "cpu":
             walks = CpuFleet(starts, walk, setting.policy, seed=seed, jobs=self._jobs)
         else:
-            walks = self._gpu_fleet(starts, setting, seed, walk)
+            walks = self._gpu_fleet(starts, setting.policy, seed, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
-        on_route(f"{gap.target}: {what}, starts: {len(starts)}")
+        self._begin(gap, f"{what}, starts: {len(starts)}")
         if keen:
             seconds, longest = min(seconds, KEEN_SECONDS), min(longest, 2 * KEEN_SECONDS)
-        record = self._record(walks, setting.steps, gap, choice, lowest[route.name], (seconds, longest), say, stop)
+        record = self._record(walks, setting.steps, gap, choice, lowest[route.name], seconds, longest)
         self._islands.settle(gap.target.name, route.name, walks, began)
         return record
 
-    def _other_routes(self, gap: Gap, tried: int, stop: Callable[[], bool]) -> dict[str, _Other]:
+    def _begin(self, gap: Gap, route: str) -> None:
+        self._on_event(TurnBegun(gap.target.name, f"{gap.target}: {route}"))
+
+    def _other_routes(self, gap: Gap, tried: int) -> dict[str, _Other]:
         """Return the routes without walks on the flip graph of the format itself: they have no policies."""
         target, seed, over = gap.target, self._seed + (tried << 32), self._updater.over.name
         m, k, n = target.shape
@@ -188,12 +187,11 @@ class Descents:
         on_gpu = self._device.startswith("cuda")
         if over == "Q" and m * k * n <= (GPU_TERMS if on_gpu else MOST_TERMS):
             start = next(iter(self._updater.pool(in_order(target.shape))), None)
+            device = self._device if on_gpu else "cpu"
             found[LEAST_SQUARES] = _Other(
                 LEAST_SQUARES,
                 len(target.terms),
-                lambda: SquaresFleet(
-                    target, gap.rank - 1, start, seed=seed, device=self._device if on_gpu else "cpu", stop=stop
-                ),
+                lambda: SquaresFleet(target, gap.rank - 1, start, seed=seed, device=device, stop=self._stop),
             )
         if over != "Z2" and (split := self._best_split(gap)) is not None:
             outer, inner, rank = split
@@ -223,33 +221,21 @@ class Descents:
         return best and best[1:]
 
     def _record(
-        self,
-        fleet: TurnFleet,
-        steps: int,
-        gap: Gap,
-        choice: Choice,
-        start: int,
-        seconds: tuple[float, float],
-        say: Callable[[str], None],
-        stop: Callable[[], bool],
+        self, fleet: TurnFleet, steps: int, gap: Gap, choice: Choice, start: int, seconds: float, longest: float
     ) -> RunRecord:
-        """Advance a fleet, store its finds, and return the record of the turn.
-
-        Args:
-            seconds: of the turn, and the most of one whose ranks still fall.
-        """
+        """Advance a fleet, store its finds, and return the record of the turn; see `collect_below` for its seconds."""
         shape = in_order(gap.target.shape)
         found_ranks = collect_below(
             fleet,
             gap.rank - 1,
             steps=steps,
-            seconds=seconds[0],
-            longest=seconds[1],
+            seconds=seconds,
+            longest=longest,
             count=FOUND,
             provenance=self._provenance(gap.target, choice.route, fleet.RELATION),
             on_find=self._updater.take,
-            enough=lambda: stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
-            say=say,
+            enough=lambda: self._stop() or self._updater.rank(self._updater.over.name, shape) <= gap.known,
+            say=lambda text: self._on_event(Walking(gap.target.name, text)),
         )
         return RunRecord(
             command=self._command,
@@ -295,19 +281,11 @@ class Descents:
     def _setting(self, target: Target, walk: str) -> Setting:
         if self._device == "cpu":
             return setting_for(target, walk)
-        return gpu_setting_for(target, **WALKS[gpu_kind(walk)[0]])
+        return gpu_setting_for(target, walk)
 
-    def _gpu_fleet(self, starts: list[Scheme], setting: Setting, seed: int, walk: str) -> Fleet:
-        kind, swaps = gpu_kind(walk)
-        return Fleet(
-            starts,
-            setting.policy,
-            seed=seed,
-            walkers=self._walkers,
-            device="cpu" if self._device == "twin" else self._device,
-            swaps=swaps,
-            **WALKS[kind],
-        )
+    def _gpu_fleet(self, starts: list[Scheme], policy: Policy, seed: int, walk: str) -> Fleet:
+        device = "cpu" if self._device == "twin" else self._device
+        return Fleet(starts, policy, seed=seed, walkers=self._walkers, walk=walk, device=device)
 
     def _known(self, shape: Shape, goal: Shape) -> list[Scheme]:
         """Return the known schemes of a format; compositions only for formats no larger than the goal."""
@@ -330,7 +308,8 @@ class Descents:
         near = self._near.setdefault((shape, rank), [])
         if starts:
             walk = "flip-zt" if self._ternary else "flip"
-            fleet = self._gpu_fleet(starts, self._setting(Target.general(*shape), walk), self._seed, walk)
+            policy = self._setting(Target.general(*shape), walk).policy
+            fleet = self._gpu_fleet(starts, policy, self._seed, walk)
             source = self._provenance(Target.general(*shape), "plus")
             widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 

@@ -9,10 +9,10 @@ from itertools import combinations_with_replacement
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db import Ring, Target, parse_ring
 from ...schemes_db.composed_ranks import BOARD_SIDE, Constructions
+from ...schemes_db.factor import IntArray
 from ...schemes_db.ranks import best_known, board
 from ...schemes_db.uneven import Shape
 
@@ -94,7 +94,7 @@ def _influence(constructions: Constructions, ring: str, shape: Shape, rank: int)
 
 
 @lru_cache(maxsize=4)
-def _table(ring: str) -> tuple[tuple[npt.NDArray[np.int64], ...], npt.NDArray[np.int64]]:
+def _table(ring: str) -> tuple[tuple[IntArray, ...], IntArray]:
     """Return the places of the formats with a best known rank over a ring in a table of ranks, and these ranks."""
     found = {shape: best_known(Target.general(*shape), parse_ring(ring)) for shape in board()}
     places = tuple(np.array([shape for shape, known in found.items() if known is not None]).T)

@@ -6,19 +6,26 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+import numpy as np
+
 from ...errors import PlanError, TargetError
 from ...schemes_db import Target, Z
 from ...schemes_db.catalog import Catalog
+from ...schemes_db.formats.strict_json import loads
 from ...schemes_db.ranks import best_known, board
 from ...schemes_db.recipes import in_order
 from ...schemes_db.run_record import RunRecord
+from ..cluster.turn_worker import Report
+from ..cluster.workers import pool_of, release
+from ..runs.record import Record
+from ..runs.result import Find
 from ..triples.annealer import has_triples
 from .catalogue import CatalogueUpdater
-from .cluster_turns import ClusterTurns, Turns
 from .events import Exhausted, OnEvent, TurnBegun, Walking
 from .folder import ImproveConfig
 from .gaps import BLOCKS, Gap, formats_up_to, gaps, is_walkable
 from .history import History
+from .neighbours import neighbourhood
 
 
 def formats_of(limits: Sequence[Target], up_to: bool, closure: bool = False) -> list[Target]:
@@ -48,7 +55,7 @@ class GeneralImprovement:
     """Turns on full products, each on the format with the highest expected gain (`History.worth`).
 
     Args:
-        config: with a cluster, its workers run one turn each, in place of this process.
+        config: with a cluster, its workers run one turn each, in place of this process, each on a device of its own.
         stack: closes the workers.
 
     Attributes:
@@ -56,7 +63,8 @@ class GeneralImprovement:
         exhausted: formats of which every route is a dead end, with the rank for which that holds.
 
     Raises:
-        PlanError: the device is unknown or missing, or has no walks over the ring.
+        PlanError: the device is unknown or missing, or has no walks over the ring; or the cluster is not found, or some
+            of its nodes run other code.
     """
 
     def __init__(
@@ -70,7 +78,7 @@ class GeneralImprovement:
         stack: ExitStack,
     ) -> None:
         ring, cluster = config.ring, config.cluster
-        self.updater, self._on_event, self._stop = updater, on_event, stop
+        self.updater, self._config, self._on_event, self._stop = updater, config, on_event, stop
         mine = updater.over.name, "cuda" if config.device.startswith("cuda") else "cpu"
         with Catalog.open() as catalog:
             known = [] if config.retry else catalog.runs()
@@ -82,17 +90,16 @@ class GeneralImprovement:
             updater.lift_stored(self.formats)
         self.turns: Counter[str] = Counter()
         self.exhausted: dict[str, int] = {}
-        self._at_once = 1
-        self._take_turns: Callable[[Turns, float, float], None]
+        self._pool = None
         if cluster is not None:
-            on_cluster = ClusterTurns(
-                stack, updater, cluster, config, on_event, stop, history=self._history, on_turn=self._record
-            )
-            self._take_turns, self._at_once = on_cluster.take, len(on_cluster)
+            cluster.connect()
+            release()  # workers of earlier searches, and their memory
+            self._pool = pool_of(cluster, gpus=config.device == "cuda")
+            stack.callback(release)
         else:
             from .descents import Descents  # imports a compiler
 
-            self._descents, self._take_turns = Descents(updater, config, jobs=jobs), self._turn_here
+            self._descents = Descents(updater, config, on_event, stop, jobs=jobs)
 
     @property
     def names(self) -> set[str]:
@@ -116,7 +123,7 @@ class GeneralImprovement:
             return False
         chosen: list[tuple[Gap, int]] = []
         taken = self.turns.copy()
-        for _ in range(self._at_once):
+        for _ in range(1 if self._pool is None else len(self._pool.workers)):
             # The gains of turns that start together are not known yet, so repeated formats are worth less.
             gap = max(
                 found,
@@ -124,7 +131,16 @@ class GeneralImprovement:
             )
             chosen.append((gap, taken[gap.target.name]))
             taken[gap.target.name] += 1
-        self._take_turns(chosen, seconds, longest)
+        if self._pool is None:
+            ((gap, tried),) = chosen
+            self._record(gap, self._descents.turn(gap, tried, seconds, self._history.of(gap.target.name), longest))
+        else:
+            self._pool.run_turns(
+                [self._task(gap, tried, seconds) for gap, tried in chosen],
+                seconds,
+                lambda place, report: self._reported(chosen[place][0], report),
+                self._stop,
+            )
         self.turns = taken
         self.updater.look()
         return True
@@ -140,18 +156,26 @@ class GeneralImprovement:
             if catalog.path is not None:
                 catalog.record_run(turn)
 
-    def _turn_here(self, turns: Turns, seconds: float, longest: float) -> None:
-        """Run a turn in this process."""
-        ((gap, tried),) = turns
-        name = gap.target.name
-        done = self._descents.turn(
-            gap,
-            tried,
-            seconds,
-            lambda text: self._on_event(Walking(name, text)),
-            self._stop,
-            self._history.of(name),
-            lambda text: self._on_event(TurnBegun(name, text)),
-            longest,
-        )
-        self._record(gap, done)
+    def _task(self, gap: Gap, tried: int, seconds: float) -> tuple[object, ...]:
+        """Return the arguments of a turn on a worker, which starts from the schemes that this process sends."""
+        goal = int(np.prod(gap.target.shape))
+        pools = {
+            shape: self.updater.pool(shape, composed=int(np.prod(shape)) <= goal)
+            for shape in neighbourhood(in_order(gap.target.shape))
+        }
+        self._on_event(TurnBegun(gap.target.name, f"{gap.target}: turn {tried + 1} on a worker"))
+        return gap, tried, seconds, self._config, self.updater.ranks, pools, self._history.of(gap.target.name).turns
+
+    def _reported(self, gap: Gap, report: Report) -> None:
+        """Take up the report of a worker: text, and every scheme in it is certified again before it is stored."""
+        kind, text = report
+        if kind == "stands":
+            self._on_event(Walking(gap.target.name, text))
+            return
+        if kind == "turn":
+            values = loads(text)
+            self._record(gap, None if values is None else RunRecord(**values))
+            return
+        found = Record.from_line(text).found
+        if isinstance(found, Find):
+            self.updater.take(found.scheme, found.certificate)

@@ -8,7 +8,7 @@ hour of device time without a gain, at the same rank and from no higher start, i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...schemes_db import Target
@@ -65,7 +65,15 @@ populations of 13 s came to 5x5x8:144.
 KEEN_SECONDS = 12.0
 """Seconds of a turn with the selection KEEN."""
 
-VARIANTS = ("", "often", "seldom", "wide", "restart", "keen", "apart")
+VARIANTS: dict[str, Callable[[Policy], Policy]] = {
+    "": lambda policy: policy,
+    "often": lambda policy: replace(policy, plus_after=max(policy.plus_after // 5, 1)),
+    "seldom": lambda policy: replace(policy, plus_after=5 * policy.plus_after),
+    "wide": lambda policy: replace(policy, margin=policy.margin + 3),
+    "restart": lambda policy: replace(policy, restart_after=20_000_000),
+    "keen": lambda policy: replace(policy, selection=KEEN),
+    "apart": lambda policy: replace(policy, selection=Selection()),
+}
 """The policy of the format, and others: pluses five times as often or seldom, three more ranks up, restarts, selection
 by KEEN, and none."""
 
@@ -74,21 +82,6 @@ SELECTING = ("keen", "apart")
 
 DESCENT = 0.05
 """A start that is this share above the lowest has half its worth: 5x6x6 fell from 140 to 130, by 7%."""
-
-
-def varied(policy: Policy, variant: str) -> Policy:
-    """Return a policy changed to one of the `VARIANTS`."""
-    if variant == "often":
-        return replace(policy, plus_after=max(policy.plus_after // 5, 1))
-    if variant == "seldom":
-        return replace(policy, plus_after=5 * policy.plus_after)
-    if variant == "wide":
-        return replace(policy, margin=policy.margin + 3)
-    if variant == "restart":
-        return replace(policy, restart_after=20_000_000)
-    if variant in SELECTING:
-        return replace(policy, selection=KEEN if variant == "keen" else Selection())
-    return policy
 
 
 def symmetric_walks(target: Target) -> dict[str, str]:
@@ -163,7 +156,7 @@ class History:
         ]
         return sum(vain) >= DEAD_END
 
-    def choose(self, gap: Gap, starts: Mapping[str, int], variants: Sequence[str] = VARIANTS) -> Choice | None:
+    def choose(self, gap: Gap, starts: Mapping[str, int], variants: Iterable[str] = VARIANTS) -> Choice | None:
         """Return the route, of those in `starts` (name: lowest rank), and variant of the policy of the highest gain.
 
         None if all routes are dead ends.

@@ -10,10 +10,12 @@ import numpy as np
 from ...schemes_db import Z2, Scheme, Target
 from ...schemes_db.composition import oriented
 from ...schemes_db.constructions import AXES, direct_sum, project
+from ...schemes_db.recipes import in_order
+from ...schemes_db.uneven import Shape
 from ..format_moves.corners import starts_for
 from ..format_moves.projections import MAX_LENGTH, projections
+from ..format_moves.symmetric import resized
 
-Shape = tuple[int, int, int]
 PoolOf = Callable[[Shape], Sequence[Scheme]]
 """Function that returns the known schemes of a full product, sides in increasing order; the best come first."""
 
@@ -47,8 +49,8 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
     """
 
     def known(shape: Shape, most: int = TAKEN) -> list[Scheme]:
-        m, k, n = sorted(shape)
-        usable = (one if ternary else one.over_z2() for one in pool_of((m, k, n)) if not ternary or is_ternary(one))
+        found = pool_of(in_order(shape))
+        usable = (one if ternary else one.over_z2() for one in found if not ternary or is_ternary(one))
         fitting = (one for one in usable if one is not None)
         return [oriented(one, shape) for _, one in zip(range(most), fitting, strict=False)]
 
@@ -97,7 +99,7 @@ def neighbourhood(shape: Shape) -> set[Shape]:
     target = Target.general(*shape)
     near = {target.shape, *(other for by in (-1, 1) for other, _ in beside(target, by))}
     near |= {part for parts, _ in _halves(target) for part in parts}
-    return {(m, k, n) for m, k, n in map(sorted, near)}
+    return set(map(in_order, near))
 
 
 def _least(starts: Sequence[Scheme], rng: np.random.Generator) -> list[Scheme]:
@@ -129,20 +131,15 @@ def _pairs(
             yield lefts[int(rng.integers(len(lefts)))], right
 
 
-def _moved(shape: Shape, axis: str, by: int) -> Shape:
-    m, k, n = (side + by * (letter == axis) for side, letter in zip(shape, AXES, strict=True))
-    return m, k, n
-
-
 def beside(target: Target, by: int) -> Iterator[tuple[Shape, str]]:
     """Yield the formats with one block more (`by` 1) or less (-1) along an axis, and the axis; sides are 2 or more."""
-    for axis, side in zip(AXES, target.shape, strict=True):
+    for place, side in enumerate(target.shape):
         if side + by > 1:
-            yield _moved(target.shape, axis, by), axis
+            yield resized(target.shape, place, side + by), AXES[place]
 
 
 def _halves(target: Target) -> Iterator[tuple[tuple[Shape, Shape], str]]:
     """Yield splits in two parts along an axis, of thickness at least 2: a part of thickness 1 is a border."""
-    for axis, side in zip(AXES, target.shape, strict=True):
+    for place, side in enumerate(target.shape):
         for cut in range(2, side // 2 + 1):
-            yield (_moved(target.shape, axis, -cut), _moved(target.shape, axis, cut - side)), axis
+            yield (resized(target.shape, place, side - cut), resized(target.shape, place, cut)), AXES[place]

@@ -53,51 +53,38 @@ class Improved:
     exhausted: tuple[str, ...] = ()
 
 
-class _Tasks:
-    """The improvements of a configuration: of full products, and of structured targets."""
+Part = GeneralImprovement | StructuredImprovement
 
-    def __init__(
-        self,
-        config: ImproveConfig,
-        jobs: int,
-        stack: ExitStack,
-        on_event: OnEvent,
-        on_start: Callable[[Scheme], None],
-        stop: Callable[[], bool],
-    ) -> None:
-        cluster = config.cluster
-        engine_on(config.device, cluster)
-        general, structured = split_targets(config)
-        if structured and cluster is not None:
-            raise PlanError(
-                f"workers of a cluster take no turns on structured targets ({structured[0]}): leave --engine ray out"
-            )
-        self.general: GeneralImprovement | None = None
-        self.structured: StructuredImprovement | None = None
-        if structured:
-            fronts = stack.enter_context(FrontUpdater(structured, config.ring, jobs, on_event))
-            self.structured = StructuredImprovement(fronts, structured, config, on_event, stop)
-        if general:
-            over = Z if config.ring == "ZT" else parse_ring(config.ring)
-            updater = stack.enter_context(CatalogueUpdater(over, jobs, on_event, on_start))
-            self.general = GeneralImprovement(updater, general, config, jobs, on_event, stop, stack)
-        self.parts = [part for part in (self.general, self.structured) if part is not None]
 
-    @property
-    def exhausted(self) -> tuple[str, ...]:
-        return tuple(self.general.exhausted) if self.general is not None else ()
+def _parts(
+    config: ImproveConfig,
+    jobs: int,
+    stack: ExitStack,
+    on_event: OnEvent,
+    on_start: Callable[[Scheme], None],
+    stop: Callable[[], bool],
+) -> list[Part]:
+    """Return the improvements of a configuration: of full products, and of structured targets."""
+    cluster, parts = config.cluster, list[Part]()
+    engine_on(config.device, cluster)
+    general, structured = split_targets(config)
+    if structured and cluster is not None:
+        raise PlanError(
+            f"workers of a cluster take no turns on structured targets ({structured[0]}): leave --engine ray out"
+        )
+    fronts = stack.enter_context(FrontUpdater(structured, config.ring, jobs, on_event)) if structured else None
+    if general:
+        over = Z if config.ring == "ZT" else parse_ring(config.ring)
+        updater = stack.enter_context(CatalogueUpdater(over, jobs, on_event, on_start))
+        parts.append(GeneralImprovement(updater, general, config, jobs, on_event, stop, stack))
+    if fronts is not None:
+        parts.append(StructuredImprovement(fronts, structured, config, on_event, stop))
+    return parts
 
-    @property
-    def fronts(self) -> dict[str, str]:
-        return {walk.target.name: str(walk.front) for walk in self.structured.walks} if self.structured else {}
 
-    @property
-    def gained(self) -> int:
-        return sum(part.updater.gained for part in self.parts)
-
-    @property
-    def turns(self) -> dict[str, int]:
-        return {name: count for part in self.parts for name, count in part.turns.items()}
+def _fronts(parts: Sequence[Part]) -> dict[str, str]:
+    walks = (walk for part in parts if isinstance(part, StructuredImprovement) for walk in part.walks)
+    return {walk.target.name: str(walk.front) for walk in walks}
 
 
 def split_targets(config: ImproveConfig) -> tuple[list[Target], list[Target]]:
@@ -126,8 +113,9 @@ def plan(config: ImproveConfig) -> ImprovementPlan:
         LcmaError: see `improve`.
     """
     with ExitStack() as stack:
-        tasks = _Tasks(config, 1, stack, ignore, lambda scheme: None, lambda: True)
-        return ImprovementPlan(tasks.general.gaps() if tasks.general is not None else [], tasks.fronts)
+        parts = _parts(config, 1, stack, ignore, lambda scheme: None, lambda: True)
+        gaps = [gap for part in parts if isinstance(part, GeneralImprovement) for gap in part.gaps()]
+        return ImprovementPlan(gaps, _fronts(parts))
 
 
 def improve(
@@ -211,19 +199,22 @@ def _go(
 
     begin = time.perf_counter() - before.seconds
     with ExitStack() as stack:
-        tasks = _Tasks(config, jobs, stack, tell, remember, stop)
-        for part in tasks.parts:
+        parts = _parts(config, jobs, stack, tell, remember, stop)
+        for part in parts:
             part.turns.update({name: turns for name, turns in before.turns.items() if name in part.names})
-        if tasks.general is not None and folder is not None:
-            for scheme in folder.schemes("starts.jsonl"):
-                tasks.general.updater.remember(scheme)
+            if folder is not None and isinstance(part, GeneralImprovement):
+                for scheme in folder.schemes("starts.jsonl"):
+                    part.updater.remember(scheme)
 
-        def save(done: bool) -> None:
+        def saved(done: bool) -> ImproveState:
+            turns = {name: count for part in parts for name, count in part.turns.items()}
+            gained = before.gained + sum(part.updater.gained for part in parts)
+            state = ImproveState(turns, time.perf_counter() - begin, gained, done)
             if folder is not None:
-                seconds = time.perf_counter() - begin
-                folder.save(ImproveState(tasks.turns, seconds, before.gained + tasks.gained, done))
+                folder.save(state)
+            return state
 
-        open_parts = list(tasks.parts)
+        open_parts = list(parts)
         turned = 0
         try:
             while open_parts and not stop():
@@ -236,20 +227,21 @@ def _go(
                     open_parts.remove(part)
                     continue
                 turned += 1
-                save(done=False)
+                saved(done=False)
             stopped = stop()
         except KeyboardInterrupt:
             stopped = True
-        for part in tasks.parts if stopped else ():
+        for part in parts if stopped else ():
             part.updater.abandon()  # does not wait for lifts: what has been found is stored already
-    save(done=not stopped)
+    end = saved(done=not stopped)
+    exhausted = tuple(name for part in parts for name in part.exhausted)
     return Improved(
         tuple(kept),
-        before.gained + tasks.gained,
-        tasks.turns,
-        time.perf_counter() - begin,
-        closed=not open_parts and not tasks.exhausted,
+        end.gained,
+        end.turns,
+        end.seconds,
+        closed=not open_parts and not exhausted,
         interrupted=stopped,
-        exhausted=tasks.exhausted,
-        fronts=tasks.fronts,
+        exhausted=exhausted,
+        fronts=_fronts(parts),
     )

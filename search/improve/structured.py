@@ -144,6 +144,7 @@ class StructuredImprovement:
         ]
         self.names = {target.name for target in targets}
         self.turns: Counter[str] = Counter()
+        self.exhausted: tuple[str, ...] = ()
         self.updater, self._on_event = updater, on_event
 
     def turn(self, seconds: float, longest: float) -> bool:

@@ -36,6 +36,7 @@ class SquaresFleet(FoundFleet):
         PlanError: the device has no array library.
     """
 
+    STATE = ("_rounds",)
     STEPS, RELATION = 50, "least squares, entries fixed at simple values"
     REMARK, COSTLY = "solution", True
 
@@ -75,8 +76,8 @@ class SquaresFleet(FoundFleet):
         yield from ((number, scheme) for number, scheme in enumerate(schemes) if scheme is not None)
 
     def to_arrays(self) -> Snapshot:
-        return {**self._hopping.to_arrays(), "rounds": np.array(self._rounds)}
+        return super().to_arrays() | self._hopping.to_arrays()
 
     def take_arrays(self, arrays: Snapshot) -> None:
+        super().take_arrays(arrays)
         self._hopping.take_arrays(arrays)
-        self._rounds = int(arrays["rounds"])

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from ..runs.snapshot import Arrays as Snapshot
+from ..runs.snapshot import Checkpointed
 from .arrays import FloatArray
 from .equations import Equations
 from .levenberg import Chains
@@ -48,7 +49,7 @@ RIDGES = ((0.03, 0.93), (0.01, 0.9))
 """Ridge and decay after a hop."""
 
 
-class Hopping:
+class Hopping(Checkpointed):
     """Chains that hop between minima. The same seed gives the same solutions on a processor.
 
     Args:
@@ -58,6 +59,8 @@ class Hopping:
         start: U, V and W (P, blocks) of a scheme of a higher rank, from which every other chain starts, with random
             products left out; None for random factors only.
     """
+
+    STATE = ("_base_residuals", "_best", "_before", "_idle", "_age", "_decisions")
 
     def __init__(self, equations: Equations, count: int, seed: int, start: Sequence[FloatArray] | None = None) -> None:
         self._equations, self._count, self._seed, self._start = equations, count, seed, start
@@ -152,19 +155,10 @@ class Hopping:
         return equations.join(*changed)
 
     def to_arrays(self) -> Snapshot:
-        get = self._equations.arrays.get
-        state = {name: get(array) for name, array in self._chains.state().items()}
-        own = (self._base_residuals, self._best, self._before, self._idle, self._age)
-        return {
-            **state,
-            "base": get(self._base),
-            "own": np.array(own, dtype=float),
-            "decisions": np.array(self._decisions),
-        }
+        base = self._equations.arrays.get(self._base)
+        return super().to_arrays() | self._chains.to_arrays() | {"base": base}
 
     def take_arrays(self, arrays: Snapshot) -> None:
-        put = self._equations.arrays.put
-        self._chains.take_state({name: put(arrays[name]) for name in self._chains.state()})
-        self._base, self._decisions = put(arrays["base"]), int(arrays["decisions"])
-        self._base_residuals, self._best, self._before, idle, age = arrays["own"].copy()
-        self._idle, self._age = idle.astype(np.int64), age.astype(np.int64)
+        super().take_arrays(arrays)
+        self._chains.take_arrays(arrays)
+        self._base = self._equations.arrays.put(arrays["base"])

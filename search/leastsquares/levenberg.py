@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ..runs.snapshot import Arrays as Snapshot
+from ..runs.snapshot import Checkpointed
 from .equations import Equations
 
 BOUND, PENALTY = 1.2, 1.0
@@ -15,7 +17,7 @@ cancel (the target has border rank below its rank)."""
 MIN_DAMPING, MAX_DAMPING = 1e-10, 1e6
 
 
-class Chains:
+class Chains(Checkpointed):
     """A batch of factors x and the state of their descents.
 
     The cost of a chain is |residual|^2 + ridge |x|^2 + PENALTY sum(max(0, |x| - BOUND)^2).
@@ -26,6 +28,9 @@ class Chains:
         costs: (B,).
         ridge: (B,); `step` multiplies it by `decay`, and sets it to 0 below `floor`.
     """
+
+    STATE = ("x", "ridge", "decay", "_damping", "_growth")
+    """The rest follows from these; they are arrays of the device."""
 
     def __init__(self, equations: Equations, x: Any, *, floor: float = 1e-4) -> None:
         self.equations, self.x, self._floor = equations, x, floor
@@ -85,11 +90,10 @@ class Chains:
         self.ridge = select(ridge < self._floor, 0.0, ridge)
         self.costs = self.residuals + self._extra(self.x)
 
-    def state(self) -> dict[str, Any]:
-        """Return all mutable state that does not follow from the rest."""
-        return {"x": self.x, "ridge": self.ridge, "decay": self.decay, "damping": self._damping, "growth": self._growth}
+    def to_arrays(self) -> Snapshot:
+        return {name: self.equations.arrays.get(getattr(self, name)) for name in self.STATE}
 
-    def take_state(self, state: dict[str, Any]) -> None:
-        self.x, self.ridge, self.decay = state["x"], state["ridge"], state["decay"]
-        self._damping, self._growth = state["damping"], state["growth"]
+    def take_arrays(self, arrays: Snapshot) -> None:
+        for name in self.STATE:
+            setattr(self, name, self.equations.arrays.put(arrays[name]))
         self._measure()

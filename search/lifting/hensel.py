@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ...schemes_db.factor import IntArray
 from ..terms.bits import compiled
 from ..terms.packed import Words
 from ..terms.rings import GF2, GF3, Ring
 from .linear import combined, set_entry
-
-IntArray = npt.NDArray[np.int64]
 
 LIFTED, SOLVED, STUCK = 0, 1, 2
 """Outcomes: lifted through all steps; solved over the integers at an earlier step; no solution at a step."""

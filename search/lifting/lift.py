@@ -25,14 +25,12 @@ from ...errors import PlanError, VerificationError
 from ...schemes_db import Certificate, Kind, ProductKind, Q, Ring, Scheme, Z
 from ...schemes_db.costs import product_kinds
 from ...schemes_db.display import line
-from ...schemes_db.factor import Factor
+from ...schemes_db.factor import Factor, IntArray
 from ...schemes_db.provenance import Step
 from ...verify import certify
 
 if TYPE_CHECKING:
     from .hensel import System
-
-IntArray = npt.NDArray[np.int64]
 
 DEPTHS = {2: 24, 3: 15}
 """Hensel steps before rational reconstruction: fractions p/q with |p|, q <= 64 are unique modulo 2^24 and 3^15."""

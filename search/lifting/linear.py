@@ -6,8 +6,8 @@ A row is (planes, words) uint64: over GF(2) one plane, over GF(3) the mask of en
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ...schemes_db.factor import IntArray
 from ..terms.bits import ONE, compiled, popcount
 from ..terms.packed import Words
 from ..terms.rings import GF2, ZERO, Ring, Value, added, turned
@@ -41,7 +41,7 @@ def add_row(ring: Ring, goal: Words, row: Words, sign: np.uint64, first: int) ->
 
 
 @compiled(nogil=True)
-def eliminate(ring: Ring, rows: Words, columns: int, pivots: npt.NDArray[np.int64]) -> int:
+def eliminate(ring: Ring, rows: Words, columns: int, pivots: IntArray) -> int:
     """Reduce the first `columns` entries of packed rows to reduced echelon form, in place; return the rank.
 
     `rows` is (equations, planes, words); the row operations also apply to the entries after the columns

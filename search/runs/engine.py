@@ -200,9 +200,9 @@ class Cuda:
         self._twin = twin
 
     def setting(self, target: Target, walk: str) -> Setting:
-        from ..flipgraph.gpu.session import run_setting
+        from ..flipgraph.gpu.settings import setting_for
 
-        return run_setting(target, walk)
+        return setting_for(target, walk)
 
     def start(self, of: Walks, places: str = "") -> Session:
         from ..flipgraph.gpu.session import CudaSession

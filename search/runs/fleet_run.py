@@ -15,10 +15,8 @@ from .folder import Checkpoint
 from .search_run import SearchRun
 from .snapshot import Arrays
 
-Stop = Callable[[], bool]
 
-
-def _triples(config: RunConfig, stop: Stop) -> FoundFleet:
+def _triples(config: RunConfig, stop: Callable[[], bool]) -> FoundFleet:
     from ..triples.annealer import usual_rank
     from ..triples.fleet import TripleFleet
 
@@ -27,7 +25,7 @@ def _triples(config: RunConfig, stop: Stop) -> FoundFleet:
     return TripleFleet(target, rank, seed=config.seed, walkers=config.walks, descends=free)
 
 
-def _groups(config: RunConfig, stop: Stop) -> FoundFleet:
+def _groups(config: RunConfig, stop: Callable[[], bool]) -> FoundFleet:
     from ..groups.fleet import GroupFleet
 
     inner, room = inner_format(config.objective).shape, config.setting(0).policy.margin + 1
@@ -35,7 +33,7 @@ def _groups(config: RunConfig, stop: Stop) -> FoundFleet:
     return GroupFleet(config.final_target, starts, inner, seed=config.seed, walkers=config.walks, room=room)
 
 
-def _least_squares(config: RunConfig, stop: Stop) -> FoundFleet:
+def _least_squares(config: RunConfig, stop: Callable[[], bool]) -> FoundFleet:
     from ..leastsquares.fleet import SquaresFleet
 
     given: dict[str, Any] = {"seed": config.seed, "device": config.device, "chains": config.walks}

@@ -28,8 +28,6 @@ from .locked_folder import LockedFolder, intact, reported
 from .record import Record
 from .snapshot import Arrays
 
-_FACTS = ("stage", "round", "seconds", "gained", "lowest", "flips", "done")
-
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -80,7 +78,7 @@ class RunFolder(LockedFolder[RunConfig]):
         Raises:
             RunFolderError: the disk is full; the last checkpoint is unchanged.
         """
-        facts = {name: getattr(checkpoint, name) for name in _FACTS}
+        facts = {name: value for name, value in vars(checkpoint).items() if name != "arrays"}
         stream = io.BytesIO()
         np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **checkpoint.arrays)  # type: ignore[arg-type]
         with reported(self.path):

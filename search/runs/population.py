@@ -22,7 +22,7 @@ class PopulationWalks(SearchStrategy):
     `plan.linger` rounds are spent on more, then walks from those found supply the missing ones.
     """
 
-    NUMBERS = ("_lowest", "_still", "_rounds", "_first")
+    STATE = ("_lowest", "_still", "_rounds", "_first")
 
     def __init__(
         self, session: Session, starts: Sequence[WalkTerms], goal: int, plan: LadderPlan, *, gather: bool
@@ -31,11 +31,7 @@ class PopulationWalks(SearchStrategy):
         self._gather, self._count = gather, len(starts)
         self._pool = DistinctPool()
         self._rounds, self._first = 0, -1
-        self._goals = np.full(session.walkers, goal)
         self._reached = [terms for terms in starts if terms.rank <= goal]
-
-    def goals(self) -> Vector:
-        return self._goals
 
     def roots(self, walks: Vector) -> Vector:
         """Return -1 (any start) if there are several: a walk that restarts draws a new one."""
@@ -85,5 +81,5 @@ class PopulationWalks(SearchStrategy):
 
     def take_arrays(self, arrays: Arrays) -> None:
         super().take_arrays(arrays)
-        words = (arrays[f"words {i}"] for i in range(len(arrays) - 1))
+        words = (arrays[f"words {i}"] for i in range(len(arrays) - len(self.STATE)))
         self._pool = DistinctPool(self._kind(self._target, one).to_scheme() for one in words)

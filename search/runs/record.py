@@ -56,11 +56,10 @@ class Record:
             certify(origin)
             return cls(number, walk, Unlifted(origin, need(data, "reason", str, "the record")), stage)
         scheme = _scheme(data["scheme"])
+        origin = _scheme(data["origin"]) if "origin" in data else scheme
         certificate = certify(scheme)
-        if "origin" not in data:
-            return cls(number, walk, Find(scheme, certificate, scheme, certificate), stage)
-        origin = _scheme(data["origin"])
-        return cls(number, walk, Find(scheme, certificate, origin, certify(origin)), stage)
+        own = certificate if origin is scheme else certify(origin)
+        return cls(number, walk, Find(scheme, certificate, origin, own), stage)
 
 
 def _scheme(data: object) -> Scheme:

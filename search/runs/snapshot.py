@@ -1,13 +1,13 @@
-"""Serialisation of the state of walkers to plain arrays, by the schema that their class declares.
+"""Serialisation of the state of a search to plain arrays, by the schema that its class declares.
 
-A walker's class lists all mutable state in `STATE`: attributes that are numbers, and arrays, also those in a
+A class lists all mutable state in `STATE`: attributes that are numbers, and arrays; that of a walker also those in a
 NamedTuple ("_arena.best").
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,28 @@ import numpy.typing as npt
 from ...errors import PlanError
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Checkpointed:
+    """What has the state of its schema; subclasses add what is no attribute."""
+
+    STATE: ClassVar[tuple[str, ...]]
+
+    def to_arrays(self) -> Arrays:
+        """Return all mutable state, for a checkpoint."""
+        return {name: np.array(getattr(self, name)) for name in self.STATE}
+
+    def take_arrays(self, arrays: Arrays) -> None:
+        """Restore the state of `to_arrays`, in an object that was created with the same arguments.
+
+        Raises:
+            PlanError: the state is of another one.
+        """
+        for name in self.STATE:
+            value, state = getattr(self, name), arrays[name]
+            if state.ndim != np.ndim(value):
+                raise PlanError(f"the checkpoint is of another search: {name} differs")
+            setattr(self, name, state.astype(value.dtype) if isinstance(value, np.ndarray) else type(value)(state))
 
 
 def snapshot(walkers: Sequence[object]) -> Arrays:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from ..flipgraph.walkers import WalkTerms
 from ..terms.packed import Vector
 from .engine import Session, SteeredSession
 from .plan import LadderPlan
-from .snapshot import Arrays
+from .snapshot import Arrays, Checkpointed
 
 
-class SearchStrategy(ABC):
+class SearchStrategy(Checkpointed, ABC):
     """Sends walks to starts and collects finds, between rounds, in walk order, with its own draws.
 
     Args:
@@ -25,18 +25,15 @@ class SearchStrategy(ABC):
         goal: the rank wanted.
     """
 
-    NUMBERS: ClassVar[tuple[str, ...]]
-    """The attributes that are numbers, for checkpoints."""
-
     def __init__(self, session: Session, starts: Sequence[WalkTerms], goal: int, plan: LadderPlan) -> None:
         self._session, self.plan, self.goal = session, plan, goal
         self._kind: Any = type(starts[0])
         self._target = starts[0].target
         self._lowest, self._still = min(terms.rank for terms in starts), 0
 
-    @abstractmethod
     def goals(self) -> Vector:
         """Return (walkers,): the rank at which each walk stops in the next round."""
+        return np.full(self._session.walkers, self.goal)
 
     @abstractmethod
     def roots(self, walks: Vector) -> Vector:
@@ -68,15 +65,6 @@ class SearchStrategy(ABC):
         self._still = 0 if lowest < self._lowest else self._still + 1
         self._lowest = min(self._lowest, lowest)
 
-    def to_arrays(self) -> Arrays:
-        """Return all mutable state, for a checkpoint."""
-        return {"numbers": np.array([getattr(self, name) for name in self.NUMBERS], dtype=np.int64)}
-
-    def take_arrays(self, arrays: Arrays) -> None:
-        """Restore the state of `to_arrays`."""
-        for name, number in zip(self.NUMBERS, arrays["numbers"].tolist(), strict=True):
-            setattr(self, name, number)
-
 
 class IndependentWalks(SearchStrategy):
     """Strategy of independent walks from a start to the goal; a walk that reaches it continues from the next start.
@@ -85,7 +73,7 @@ class IndependentWalks(SearchStrategy):
     are stored as starts of a larger format.
     """
 
-    NUMBERS = ("_turns", "_lowest", "_still")
+    STATE = ("_turns", "_lowest", "_still", "_from", "_ages")
 
     def __init__(
         self,
@@ -107,9 +95,6 @@ class IndependentWalks(SearchStrategy):
         self._gathered: list[tuple[Any, int]] = []
         if len(starts) > 1:
             self._send(np.arange(walkers), self._starts, self._from)
-
-    def goals(self) -> Vector:
-        return np.full(len(self._from), self.goal)
 
     def roots(self, walks: Vector) -> Vector:
         return self._from[walks]
@@ -148,11 +133,10 @@ class IndependentWalks(SearchStrategy):
     def to_arrays(self) -> Arrays:
         words = {f"words {i}": terms.words for i, (terms, _) in enumerate(self._gathered)}
         roots = np.array([root for _, root in self._gathered], dtype=np.int64)
-        return {**super().to_arrays(), **words, "roots": roots, "walks": np.stack([self._from, self._ages])}
+        return super().to_arrays() | words | {"roots": roots}
 
     def take_arrays(self, arrays: Arrays) -> None:
         super().take_arrays(arrays)
-        self._from, self._ages = arrays["walks"].astype(np.int64)
         self._gathered = [
             (self._kind(self._target, arrays[f"words {i}"]), root) for i, root in enumerate(arrays["roots"].tolist())
         ]

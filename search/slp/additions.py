@@ -14,19 +14,17 @@ from itertools import count
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...errors import PlanError, VerificationError
 from ...schemes_db import Program, Scheme
 from ...schemes_db.costs import additions as plain_additions
 from ...schemes_db.costs import product_kinds
+from ...schemes_db.factor import IntArray
 from ...schemes_db.program import Lin, Load, Op, Product, Store
 from ...schemes_db.straightline import program_of
 from ...verify.outcome import Outcome
 from ...verify.program import check_program, scheme_of
 from .linear_maps import PairedMap, ProgramLines, SearchedMap, TernaryMap, fits_ternary
-
-IntArray = npt.NDArray[np.int64]
 
 LARGEST = 8
 """Largest numerator that sharing handles."""

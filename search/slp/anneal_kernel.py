@@ -7,15 +7,13 @@ adds no additions is accepted; one that does with a probability that decreases w
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from ...schemes_db.factor import IntArray
 from ..basis.sparsify_kernel import is_full
 from ..terms.bits import accepted, below, compiled
 from ..terms.packed import Words
 from ..terms.ternary_words import support_of, total_of, turned
 from .boyar_peralta import Sums, share_sums
-
-IntArray = npt.NDArray[np.int64]
 
 _ZERO, _HALF = np.uint64(0), np.uint64(32)
 _UNIT = 1 << 30

@@ -10,18 +10,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from ...schemes_db.factor import IntArray
 from ..seeds import splitmix
-
-IntArray = npt.NDArray[np.int64]
+from ..terms.packed import HALF_BITS
 
 Terms = tuple[tuple[int, int], ...]
 """(coefficient, value) pairs."""
 
-MOST_INPUTS = 32
-"""Maximum number of columns of a map whose rows fit ternary words."""
-
-_HALF = 32
-_MASK = (1 << _HALF) - 1
+_MASK = (1 << HALF_BITS) - 1
 
 
 @dataclass(frozen=True)
@@ -165,19 +161,19 @@ class TernaryMap:
 
 def fits_ternary(matrix: IntArray) -> bool:
     """Return whether a map can be a `TernaryMap`."""
-    return matrix.shape[1] <= MOST_INPUTS and bool((np.abs(matrix) <= 1).all())
+    return matrix.shape[1] <= HALF_BITS and bool((np.abs(matrix) <= 1).all())
 
 
 def packed_rows(matrix: IntArray) -> npt.NDArray[np.uint64]:
     """Return the rows of a ternary matrix as words, pos | neg << 32."""
     weights = np.uint64(1) << np.arange(matrix.shape[1], dtype=np.uint64)
     plus, minus = ((matrix == sign).astype(np.uint64) @ weights for sign in (1, -1))
-    packed: npt.NDArray[np.uint64] = plus | (minus << np.uint64(_HALF))
+    packed: npt.NDArray[np.uint64] = plus | (minus << np.uint64(HALF_BITS))
     return packed
 
 
 def _negative(word: int) -> int:
-    return (word >> _HALF) | ((word & _MASK) << _HALF)
+    return (word >> HALF_BITS) | ((word & _MASK) << HALF_BITS)
 
 
 def _sum(one: int, other: int, sign: int) -> int:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from ...errors import PlanError
 from ...schemes_db import Scheme, Z
 from ...schemes_db.costs import additions
+from ..terms.packed import HALF_BITS
 from .additions import Additions, fewer_additions
 from .anneal import polished
-from .linear_maps import MOST_INPUTS
 
 SCREEN_RUNS = 40
 """Screening runs of every scheme of a pool, in the order of additions without sharing, for up to half the time."""
@@ -48,7 +48,7 @@ def fewest_additions(
     for result in finalists:
         scheme, left = result.scheme, rest
         blocks = max(kinds.size for kinds in scheme.target.kind_arrays)
-        if flips and scheme.ring is Z and scheme.ternary and blocks <= MOST_INPUTS:
+        if flips and scheme.ring is Z and scheme.ternary and blocks <= HALF_BITS:
             scheme = polished(scheme, seconds=rest * WALK_SHARE, seed=seed, jobs=jobs)
             left = rest * (1 - WALK_SHARE)
         longer.append(fewer_additions(scheme, seconds=left, seed=seed))

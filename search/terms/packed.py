@@ -21,6 +21,9 @@ Vector = npt.NDArray[np.int64]
 WORD_BITS = 64
 """Maximum number of blocks of a factor of a packed term."""
 
+HALF_BITS = 32
+"""Bits of half a word: of the blocks with coefficient 1 where those with -1 are in the other half."""
+
 MAX_TERMS = 512
 """Maximum number of terms of a walk: eight words of slots."""
 

@@ -9,9 +9,9 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target
 from ...schemes_db.composition import oriented
-from ..runs.snapshot import Arrays
+from ..runs.snapshot import Checkpointed
 from ..seeds import splitmix
-from ..terms.packed import Words
+from ..terms.packed import HALF_BITS, Words
 from .arrangement import Arrangement, IntArray
 from .construct import scheme_of, with_smaller_coefficients
 
@@ -40,10 +40,6 @@ CONVERSION = 50_000
 
 MOST_ROWS = 16
 """Maximum rows of A and columns of B: with more, an annealing takes minutes."""
-
-
-_HALF = 32
-"""Bits of half a word, as in `terms.ternary_words`."""
 
 
 def sides(target: Target) -> tuple[int, int]:
@@ -83,7 +79,7 @@ def least_rank(target: Target) -> int:
     return p * n + n
 
 
-class Annealer:
+class Annealer(Checkpointed):
     """Anneals arrangements for a rank, one after the other, each from random inner products.
 
     Vectors have entries -1, 0 and 1, and triples hold with signs. Independence is that modulo 2, so that a complete
@@ -98,6 +94,8 @@ class Annealer:
     Raises:
         PlanError: the target does not fit, or the rank is too low for any arrangement.
     """
+
+    STATE = ("_state", "_rows", "_cols", "_variants", "_step")
 
     def __init__(self, target: Target, rank: int, seed: int, index: int) -> None:
         self.target, self._shape = target, sides(target)
@@ -166,22 +164,9 @@ class Annealer:
         p, n = self._shape
         return Arrangement(_entries(self._rows, p), _entries(self._cols, n), self._variants.copy())
 
-    def to_arrays(self) -> Arrays:
-        return {
-            "random": self._state.copy(),
-            "words": np.stack([self._rows, self._cols, self._variants.astype(np.uint64)]),
-            "step": np.array(self._step),
-        }
-
-    def take_arrays(self, arrays: Arrays) -> None:
-        self._state = arrays["random"].astype(np.uint64)
-        self._rows, self._cols = (np.ascontiguousarray(arrays["words"][i].astype(np.uint64)) for i in (0, 1))
-        self._variants = arrays["words"][2].astype(np.int64)
-        self._step = int(arrays["step"])
-
 
 def _entries(words: Words, length: int) -> IntArray:
     """Return (N, length) entries of vectors in words, see `span`."""
     places = np.arange(length, dtype=np.uint64)
-    plus, minus = (words[:, None] >> places + np.uint64(shift) & np.uint64(1) for shift in (0, _HALF))
+    plus, minus = (words[:, None] >> places + np.uint64(shift) & np.uint64(1) for shift in (0, HALF_BITS))
     return plus.astype(np.int64) - minus.astype(np.int64)

@@ -8,9 +8,9 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from ...schemes_db.factor import IntArray
+from ..basis.shears import first_independent
 
 
 class Triple(NamedTuple):
@@ -72,16 +72,7 @@ class Arrangement:
 
 def independent_rows(matrix: IntArray) -> list[int]:
     """Return the indices of the first rows that are independent modulo 2, as many as the rank."""
-    pivots: dict[int, int] = {}
-    found = []
-    for i, row in enumerate(matrix):
-        word = int("".join(map(str, (row % 2).tolist())), 2)
-        while word and word.bit_length() in pivots:
-            word ^= pivots[word.bit_length()]
-        if word:
-            pivots[word.bit_length()] = word
-            found.append(i)
-    return found
+    return first_independent(int("".join(map(str, row)), 2) for row in (matrix % 2).tolist())
 
 
 def _up_to_sign(vector: IntArray) -> tuple[int, ...]:

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import Executor
 from operator import methodcaller
 
-import numpy as np
-
 from ...schemes_db import Scheme, Target
 from ..runs.snapshot import Arrays
 from ..turn_fleet import FoundFleet
@@ -24,6 +22,7 @@ class TripleFleet(FoundFleet):
         PlanError: the target has no side of 2, or the rank is too low.
     """
 
+    STATE = ("_least",)
     STEPS, RELATION, REMARK = 100_000, "annealing of Strassen triples", "annealing"
 
     def __init__(self, target: Target, rank: int, *, seed: int, walkers: int, descends: bool = True) -> None:
@@ -43,9 +42,9 @@ class TripleFleet(FoundFleet):
 
     def to_arrays(self) -> Arrays:
         every = {f"{name} {i}": a for i, one in enumerate(self._annealers) for name, a in one.to_arrays().items()}
-        return {**every, "least": np.array(self._least)}
+        return super().to_arrays() | every
 
     def take_arrays(self, arrays: Arrays) -> None:
+        super().take_arrays(arrays)
         for i, one in enumerate(self._annealers):
-            one.take_arrays({name: arrays[f"{name} {i}"] for name in one.to_arrays()})
-        self._least = int(arrays["least"])
+            one.take_arrays({name: arrays[f"{name} {i}"] for name in one.STATE})

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ..terms.bits import below, compiled, next_draw
 from ..terms.packed import Words
 from ..terms.rings import ZERO
-from .span import InnerProducts, Numbers, Span, find, gain, random_vector, span_without, total
+from .span import InnerProducts, IntArray, Span, find, gain, random_vector, span_without, total
 
 CANDIDATES = 16
 """Number of inner products of which a step chooses one, the present one among them."""
@@ -27,7 +27,7 @@ class Candidates(NamedTuple):
 
     rows: Words
     cols: Words
-    variants: Numbers
+    variants: IntArray
     scores: npt.NDArray[np.float64]
     weights: npt.NDArray[np.float64]
 

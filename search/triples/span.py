@@ -11,12 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from ...schemes_db.factor import IntArray
 from ..terms.bits import below, compiled, first_bit, next_draw
 from ..terms.packed import Words
 from ..terms.rings import ZERO
 from ..terms.ternary_words import HALF_BITS, canonical_word, support_of, total_of, turned
-
-Numbers = npt.NDArray[np.int64]
 
 _TABLE = 1024
 """Places of the hash table of inner products: four times the most of them."""
@@ -39,7 +38,7 @@ class InnerProducts(NamedTuple):
 
     rows: Words
     cols: Words
-    variants: Numbers
+    variants: IntArray
     p: int
     n: int
 
@@ -60,11 +59,11 @@ class Span(NamedTuple):
     pivots: Words
     present: npt.NDArray[np.bool_]
     form: Words
-    fresh: Numbers
-    firsts: Numbers
-    seconds: Numbers
+    fresh: IntArray
+    firsts: IntArray
+    seconds: IntArray
     keys: Words
-    places: Numbers
+    places: IntArray
 
 
 def work_space(p: int, n: int) -> Span:

@@ -28,7 +28,7 @@ from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.program import ProductKind, Program
 from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.straightline import program_of
-from lcma.schemes_db.symmetry import SIDES, Triangle
+from lcma.schemes_db.symmetry import SIDES, Triangle, triangle_of
 
 RECORD = Path(__file__).parent / "golden" / "levels.json"
 
@@ -165,8 +165,6 @@ def _strips() -> Iterator[tuple[str, Case]]:
 
 
 def _triangle(program: Program) -> Triangle | None:
-    from lcma.schemes_db.symmetry import triangle_of
-
     return triangle_of(program.target)
 
 

@@ -11,8 +11,11 @@ import pytest
 from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import Request, api, decision_for, matmul
 from lcma.kernels.api import finite
+from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of
+from lcma.kernels.codegen.rows import rows_kernel
 from lcma.kernels.codegen.schedule import schedule
+from lcma.kernels.cpu.blocks import Blocks
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.dense.chains import smallest
@@ -169,8 +172,6 @@ def test_infinities_are_reported():
 
 def test_few_values_are_alive_at_once(strassen):
     """Every step has what it needs, every result is stored once, and registers bound what is held."""
-    from lcma.kernels.codegen.flatten import flatten
-
     program = program_of(strassen)
     for linear in (maps_of(flatten(program, program)).left, maps_of(flatten(program, program)).merge):
         for registers in (6, 28):
@@ -192,9 +193,6 @@ def test_few_values_are_alive_at_once(strassen):
 
 
 def test_bfloat16_sums_round_to_nearest():
-    from lcma.kernels.codegen.rows import rows_kernel
-    from lcma.kernels.cpu.blocks import Blocks
-
     torch = pytest.importorskip("torch")
     kernel = rows_kernel(LinearMap(2, (), (((1, 0), (-1, 1)), ((3, 0), (1, 1)))), "bfloat16")
     x = torch.randn(2, 3, 50, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import numpy as np
@@ -10,15 +11,17 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels.codegen import maps
+from lcma.kernels.causal.candidates import scheme_program
+from lcma.kernels.codegen import maps, native
 from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
 from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
-from lcma.kernels.codegen.rows import rows_kernel
+from lcma.kernels.codegen.rows import rows_code, rows_kernel
 from lcma.kernels.cpu.blocks import Blocks
 from lcma.schemes_db.evaluate import evaluate
 from lcma.schemes_db.straightline import program_of
+from lcma.schemes_db.symmetry import Triangle
 
 MAP = LinearMap(
     3, (((1, 0), (-1, 2)), ((-1, 3), (3, 1))), (((1, 4), (1, 0)), ((-1, 1),), ((1, 3),), ((-2, 0), (-1, 4)))
@@ -119,9 +122,6 @@ def test_flattened_levels_compute_the_nested_product(strassen, classical):
 
 @pytest.mark.parametrize(("side", "upper"), [(side, upper) for side in ("out", "left", "right") for upper in (0, 1)])
 def test_flattened_halves_are_proven_for_the_finer_triangle(side, upper):
-    from lcma.kernels.causal.candidates import scheme_program
-    from lcma.schemes_db.symmetry import Triangle
-
     outer = scheme_program(lcma.resolve("eca-stage1")[0], Triangle(side, bool(upper)))
     halves = {kind: scheme_program(lcma.resolve("2x2x2-tri-left-r6")[0], Triangle(kind.side, kind.of_upper))
               for kind in {op.kind for op in outer.products if op.kind.half}}  # fmt: skip
@@ -150,9 +150,6 @@ def test_a_damaged_cache_is_written_anew(home):
 
 
 def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkeypatch):
-    from lcma.kernels.codegen import native
-    from lcma.kernels.codegen.rows import rows_code
-
     texts = []
     compiling = native._compile
     monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))
@@ -169,10 +166,6 @@ def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkey
 
 
 def test_a_map_is_compiled_once_by_many_threads(home, monkeypatch):
-    from concurrent.futures import ThreadPoolExecutor
-
-    from lcma.kernels.codegen import native
-
     texts = []
     compiling = native._compile
     monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))

@@ -10,6 +10,7 @@ import lcma
 from lcma.kernels.codegen import programs
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.programs import key_of, program_for, stored_program
+from lcma.kernels.cpu import others
 from lcma.kernels.dense import pool, pool_table
 from lcma.kernels.dense.arrangements import levels_of
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
@@ -122,8 +123,6 @@ def test_costs_of_two_levels_are_those_of_their_tensor_product(strassen):
 
 
 def test_others_are_seen(monkeypatch):
-    from lcma.kernels.cpu import others
-
     busy = iter([10.0, 10.0 + 0.5 * 2.0 * (others.os.cpu_count() or 1)])
     monkeypatch.setattr(others, "_busy_seconds", lambda: next(busy))
     clock = iter([0.0, 2.0])

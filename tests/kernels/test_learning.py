@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -20,6 +21,7 @@ from lcma.kernels import api, contenders, decision_for, learning
 from lcma.kernels.beside_calls import SWITCH_SECONDS
 from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu.estimate import profile_for
+from lcma.kernels.cpu.level import Level
 from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.strategy import (
@@ -159,7 +161,6 @@ def test_calls_are_lent_to_the_library_up_to_the_one_that_is_timed(learner, time
 
 def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, timed_by_table, monkeypatch):
     timed_by_table({"vendor": 3e-3, "scheme": 4e-3})
-    from lcma.kernels.cpu.level import Level
 
     def full(self, *operands):
         raise MemoryError("no memory")
@@ -175,8 +176,6 @@ def test_a_decided_scheme_is_repeated_without_a_request_and_without_memory_the_l
     learner, timed_by_table, monkeypatch, stored
 ):
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
-    from lcma.kernels.cpu.level import Level
-
     a, b = operands()
     multiply_until(a, b, decided)
     stored()
@@ -358,8 +357,6 @@ def test_a_home_that_cannot_be_written_costs_one_warning(learner, timed_by_table
 
 
 def test_threads_that_multiply_at_once_get_right_products(learner, timed_by_table):
-    from concurrent.futures import ThreadPoolExecutor
-
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     a, b = operands()
     exact = a.astype(np.float64) @ b

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import lcma
 from lcma.errors import PlanError, VerificationError
 from lcma.kernels import matmul
+from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target
 
 SIZES = [(1, 1, 1), (2, 3, 1), (1, 5, 4), (7, 11, 13), (64, 64, 64), (65, 129, 67), (128, 6, 130), (3, 200, 2)]
@@ -202,8 +203,6 @@ def test_mistakes_are_plan_errors_of_one_line(strassen, monkeypatch):
 
 
 def test_levels_without_a_scheme_are_refused_before_anything_is_measured(monkeypatch):
-    from lcma.kernels.plans import families
-
     monkeypatch.setattr(families, "machine_for", lambda *_, **__: pytest.fail("measured"))
     with pytest.raises(PlanError, match="levels is for a scheme that is named; name one"):
         lcma.matmul(np.ones((8, 8)), np.ones((8, 8)), levels=2)

@@ -10,6 +10,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.kernels import Pool, Request, decision_for, executor_for, matmul, plan_for
 from lcma.kernels.cpu import memory
+from lcma.kernels.dense import chains
 from lcma.kernels.dense.pool import SchemePool
 from lcma.kernels.planning import limits
 from lcma.kernels.planning.cache import plan_cache
@@ -106,8 +107,6 @@ def test_an_allocation_that_fails_leads_to_a_leaner_plan(strassen, no_rates, mon
 
 @pytest.mark.parametrize("share", [0, pytest.param(1 / 6, marks=pytest.mark.slow), 1 / 3, 1, 3])
 def test_bytes_of_the_allocator_keep_to_the_limit(strassen, machine_of, build_with, monkeypatch, share):
-    from lcma.kernels.dense import chains
-
     monkeypatch.setattr(chains, "LEAST_BLOCK", 64 if share > 1 / 6 else 16)  # one level, or all that there are
     quick = Profile("quick", "test", (), (GemmRate("float64", 64, 64, 64, 1e5),), 5e10, 5e10, add_rate=1e12)
     a, b = np.random.default_rng(1).standard_normal((2, 192, 192))

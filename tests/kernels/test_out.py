@@ -8,6 +8,7 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels import kronecker
+from lcma.kernels.arrays import torch
 from lcma.kernels.factored import factored_request
 from lcma.kernels.plans.decisions import executor_for
 from lcma.kernels.request import Request, structures_of
@@ -59,8 +60,6 @@ def of_arrays():
 
 def of_tensors():
     """Products of CPU tensors by name, and executors of GPU products that run on them, too."""
-    import torch
-
     from lcma.kernels.cuda.level import padded_product
     from lcma.kernels.cuda.level_product import level_executor
     from lcma.kernels.cuda.requests import request_of
@@ -175,8 +174,6 @@ def tensors():
 
 
 def refused_tensors(wanted):
-    import torch
-
     shape, dtype = tuple(wanted.shape), wanted.dtype
     yield "float", torch.full(shape, 7, dtype=torch.float32 if dtype != torch.float32 else torch.float64)
     yield "integer", torch.full(shape, 7, dtype=torch.int32 if dtype != torch.int32 else torch.int64)
@@ -196,8 +193,6 @@ def refused_tensors(wanted):
 
 
 def test_a_tensor_that_does_not_fit_is_refused_and_not_written(tensors):
-    import torch
-
     for name, product in tensors.items():
         wanted = product()
         for what, out in refused_tensors(wanted):
@@ -210,8 +205,6 @@ def test_a_tensor_that_does_not_fit_is_refused_and_not_written(tensors):
 
 
 def test_a_result_is_written_to_any_tensor_that_fits(tensors):
-    import torch
-
     for name, product in tensors.items():
         wanted = product()
         shape, dtype = tuple(wanted.shape), wanted.dtype
@@ -224,8 +217,6 @@ def test_a_result_is_written_to_any_tensor_that_fits(tensors):
 
 
 def test_a_view_without_elements_is_not_resized_over_what_lies_behind_it(tensors):
-    import torch
-
     for name, product in tensors.items():
         whole = torch.full(tuple(product().shape), 7, dtype=product().dtype)
         with pytest.raises(PlanError, match=r"^out must be a tensor of shape"):
@@ -234,8 +225,6 @@ def test_a_view_without_elements_is_not_resized_over_what_lies_behind_it(tensors
 
 
 def test_a_tensor_may_replace_an_operand(tensors):
-    import torch
-
     from lcma.kernels.cuda.vendor import VendorExecutor
 
     a, b = (torch.randn(SIZE, SIZE, dtype=torch.float64) for _ in range(2))
@@ -246,8 +235,6 @@ def test_a_tensor_may_replace_an_operand(tensors):
 
 
 def test_the_product_of_two_vectors_is_a_number_as_by_torch(tensors):
-    import torch
-
     a = torch.arange(5.0)
     assert lcma.matmul(a, a).shape == torch.matmul(a, a).shape
     assert lcma.matmul(a, a, out=torch.empty(())) == 30

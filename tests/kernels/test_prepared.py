@@ -7,6 +7,7 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.kernels import Request, matmul, plan_for
+from lcma.kernels.cpu.slabs import Slabs
 from lcma.kernels.products.prepared import Prepared
 
 
@@ -31,8 +32,6 @@ def test_many_products_with_one_operand(strassen, draw, order, levels):
 
 
 def test_the_sums_are_made_once(strassen, draw, no_rates, monkeypatch):
-    from lcma.kernels.cpu.slabs import Slabs
-
     rng = np.random.default_rng(2)
     prepared = Prepared(draw(rng, (30, 30), "float32"), 30, strassen)
     sides = []

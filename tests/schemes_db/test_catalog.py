@@ -10,11 +10,15 @@ import pytest
 
 import lcma
 from lcma.errors import CatalogError
+from lcma.schemes_db import catalog as module
+from lcma.schemes_db import migrations
+from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.migrations import STEPS
 from lcma.schemes_db.ranks import best_known
 from lcma.schemes_db.run_record import RunRecord
 from lcma.schemes_db.shipped import kept_program, shared_additions, shipped, shipped_names, shipped_text
+from lcma.verify.program import scheme_of
 
 
 @pytest.fixture
@@ -73,8 +77,6 @@ def test_users_rows_survive_a_change_of_the_package_data(tmp_path, monkeypatch):
     path = tmp_path / "c.db"
     with lcma.Catalog.open(path) as catalog:
         catalog.add(*product("naive:2x2x2"))
-    from lcma.schemes_db import catalog as module
-
     monkeypatch.setattr(module, "shipped_stamp", lambda: "another")
     monkeypatch.setattr(module, "shipped_names", lambda: ("strassen",))
     with lcma.Catalog.open(path) as catalog:
@@ -188,8 +190,6 @@ def test_a_scheme_that_is_derived_twice_has_both_parents(catalog, strassen):
 
 
 def test_distinct_stores_one_of_those_with_equal_invariants(catalog, strassen):
-    from lcma.schemes_db.constructions import change_of_basis
-
     one, shear, steep = [[1, 0], [0, 1]], [[1, 1], [0, 1]], [[1, 5], [0, 1]]
     naive, certificate = product("naive:2x2x3")
     moved, steeper = (change_of_basis(naive, matrix, one, np.eye(3, dtype=int)) for matrix in (shear, steep))
@@ -260,8 +260,6 @@ def test_a_format_in_another_order_is_permuted(sizes):
 
 
 def test_improved_keeps_the_pareto_frontier(catalog, strassen):
-    from lcma.schemes_db.constructions import change_of_basis
-
     one, shear = [[1, 0], [0, 1]], [[1, 2], [0, 1]]
     worse = change_of_basis(strassen, shear, one, shear)
     assert not catalog.add(worse, lcma.certify(worse), overwrite="improved")
@@ -296,8 +294,6 @@ def test_runs_are_recorded(catalog):
 
 
 def test_a_catalogue_of_the_first_schema_is_migrated(tmp_path, monkeypatch, strassen):
-    from lcma.schemes_db import migrations
-
     path = tmp_path / "old.db"
     connection = sqlite3.connect(path, isolation_level=None)
     monkeypatch.setattr(migrations, "STEPS", STEPS[:1])
@@ -317,8 +313,6 @@ def test_a_catalogue_of_the_first_schema_is_migrated(tmp_path, monkeypatch, stra
 
 @pytest.mark.parametrize("largest", [50, pytest.param(1000, marks=pytest.mark.slow)])
 def test_shipped_programs_compute_their_schemes_with_fewer_additions(largest):
-    from lcma.verify.program import scheme_of
-
     assert kept_program("5x5x5-r93-additions").additions == 321
     kept = {name: program for name in shipped_names() if (program := kept_program(name)) and program.rank <= largest}
     assert len(kept) > 10

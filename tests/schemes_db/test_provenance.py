@@ -10,7 +10,7 @@ import pytest
 
 import lcma
 from lcma.errors import CatalogError, SchemeFormatError, TargetError
-from lcma.schemes_db import Provenance
+from lcma.schemes_db import Provenance, migrations
 from lcma.schemes_db.algebra import naive, permute, reverse, tensor, transpose
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.composition import best_composition, build
@@ -21,6 +21,9 @@ from lcma.schemes_db.reproduce import reproduced
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.schemes_db.uneven import uneven_product
 from lcma.verify import certify
+from lcma.workbench import reproduce
+from lcma.workbench.cli import main
+from lcma.workbench.reproduce import _harmless, lifted_again
 
 
 def no_search(step):
@@ -140,8 +143,6 @@ def test_steps_with_values_that_mean_nothing_end_in_one_line(step, strassen):
 
 
 def test_the_catalogue_notes_the_steps_of_older_rows(tmp_path, monkeypatch, strassen):
-    from lcma.schemes_db import migrations
-
     steps = migrations.STEPS
     monkeypatch.setattr(migrations, "STEPS", steps[: steps.index(migrations._note_steps)])
     path = tmp_path / "catalog.db"
@@ -173,8 +174,6 @@ def every_shipped():
 
 @pytest.mark.parametrize(("largest", "number"), [(30, 9), pytest.param(60, 33, marks=pytest.mark.slow)])
 def test_the_lifts_of_shipped_schemes_are_made_again(largest, number):
-    from lcma.workbench.reproduce import lifted_again
-
     lifted = [one for one in every_shipped().values() if one.provenance.steps[-1].do == "lift" and one.rank <= largest]
     assert len(lifted) >= number
     for scheme in lifted:
@@ -200,8 +199,6 @@ def by_digest(digest):
 
 
 def test_what_can_not_be_repeated_is_skipped_where_its_result_is_kept(home, capsys):
-    from lcma.workbench.cli import main
-
     assert main(["show", "5x5x5-r93", "--reproduce"]) == 3
     out = capsys.readouterr().out
     assert "not repeatable: the code has changed since" in out
@@ -216,8 +213,6 @@ def test_what_can_not_be_repeated_is_skipped_where_its_result_is_kept(home, caps
 
 
 def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):
-    from lcma.workbench.cli import main
-
     assert main(["show", "laderman", "--reproduce"]) == 3
     assert "it was printed, not computed" in capsys.readouterr().err
     assert main(["compose", "2x2x7", "--add"]) == 0
@@ -236,8 +231,6 @@ def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):
 
 
 def test_every_command_of_a_shipped_scheme_is_allowed():
-    from lcma.workbench.reproduce import _harmless
-
     commands = {
         step.value("command")
         for name in shipped_names()
@@ -255,8 +248,6 @@ def test_every_command_of_a_shipped_scheme_is_allowed():
     "2x2x3-r11", "2x3x3-r15", "3x3x3-r23", "4x4x4-band1-r34", "3x4x6-r56", "2x5x7-r55", "2x6x7-r65",
 ])  # fmt: skip
 def test_shipped_searches_give_the_same_scheme_now(home, name, capfd):
-    from lcma.workbench.cli import main
-
     assert main(["show", name, "--reproduce"]) == 0
     assert re.search("1 step makes the same scheme|2 steps make the same scheme", capfd.readouterr().out)
 
@@ -281,8 +272,6 @@ NOT_REPEATED = {
 @pytest.mark.parametrize(("text", "reason"), [(text, why) for why, texts in NOT_REPEATED.items() for text in texts])
 def test_searches_that_are_not_repeated_open_no_file_and_no_connection(text, reason, strassen, monkeypatch):
     """Commands, or options of a search of 2x2x2."""
-    from lcma.workbench import reproduce
-
     command = f"lcma search 2x2x2 --seed 1 {text}" if text.startswith("-") else text
     monkeypatch.setattr(reproduce.subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
     with pytest.raises((CatalogError, TargetError), match=reason) as caught:

@@ -10,9 +10,10 @@ from hypothesis.extra.numpy import arrays
 
 import lcma
 from lcma.errors import PlanError
-from lcma.schemes_db import Q, Scheme
+from lcma.schemes_db import Q, Scheme, additions_table
 from lcma.schemes_db.costs import additions as plain_additions
 from lcma.schemes_db.costs import full_and_half
+from lcma.schemes_db.program import Program
 from lcma.schemes_db.straightline import program_of
 from lcma.search import fewer_additions, fewest_additions, find, polished
 from lcma.search.basis.shears import shear_table
@@ -23,6 +24,7 @@ from lcma.search.terms.ternary import TernaryTerms
 from lcma.search.terms.ternary_words import packed, unpacked
 from lcma.verify import certify, check_program
 from lcma.verify.program import scheme_of
+from lcma.workbench.cli import main
 
 from .plain_terms import holds
 
@@ -181,10 +183,6 @@ def test_flips_and_shears_of_ternary_terms_keep_the_tensor(name):
 
 def test_all_formats_are_compared_with_the_tables(home, tmp_path, capsys, monkeypatch):
     """Six of them: a shipped program, recipes, one without a table; tests/schemes_db compares all."""
-    from lcma.schemes_db import additions_table
-    from lcma.schemes_db.program import Program
-    from lcma.workbench.cli import main
-
     formats = {"2x2x2", "2x2x3", "2x2x4", "3x3x3", "4x4x4", "2x4x9"}
     six = [row for row in additions_table.fewest_additions() if row.target.name in formats]
     assert {row.target.name for row in six} == formats

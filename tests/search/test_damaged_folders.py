@@ -31,7 +31,8 @@ def folders(tmp_path_factory):
 FILES = {"search": ("run.json", "found.jsonl", "state.npz"), "improve": ("run.json", "found.jsonl", "state.json")}
 CONTENTS = {
     "empty": lambda raw: b"",
-    "wrong byte": lambda raw: raw[: len(raw) // 2] + b"\xff" + raw[len(raw) // 2 + 1 :],
+    # More than one: that may be the date of an array in the archive, which nothing reads.
+    "wrong bytes": lambda raw: raw[: len(raw) // 2] + 60 * b"\xff" + raw[len(raw) // 2 + 60 :],
     "cut": lambda raw: raw[: len(raw) // 2] + b"\n",
     "deep": lambda raw: b"[" * 100_000 + b"]" * 100_000 + b"\n",
     "a number": lambda raw: b"1\n",
@@ -133,7 +134,7 @@ def test_a_checkpoint_of_no_round_is_refused(folders, home, tmp_path, capsys, fi
         lambda arrays: arrays.pop("run/numbers"),
         lambda arrays: arrays.update({"run/numbers": np.array(0)}),
         lambda arrays: arrays.update({"run/numbers": np.array([0, 2**62])}),
-        lambda arrays: arrays.update({"strategy/walks": np.array("x")}),
+        lambda arrays: arrays.update({"strategy/_from": np.array("x")}),
         lambda arrays: arrays.update({name: array[:-1] for name, array in arrays.items() if name[:8] == "session/"}),
     ],
 )

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from lcma.schemes_db import parse_target
 from lcma.search.flipgraph.gpu.device import cuda_module
 from lcma.search.flipgraph.gpu.kernel import make_kernel
-from lcma.search.flipgraph.gpu.layout import WalkerLayout
+from lcma.search.flipgraph.gpu.layout import WALKS, WalkerLayout
 cuda = cuda_module()
 from numba.cuda import dispatcher
 from numba import types
@@ -19,19 +19,19 @@ dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0
 words, wide = types.uint32[::1], types.int64
 signature = (wide, words, words, words, types.int32[::1], words, types.int64[:, ::1], types.uint64[::1],
              types.int32[::1], types.int32[::1], types.uint64[::1], words, types.int64[::1], wide)
-name, slots, kind, cost = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
-form = WalkerLayout.fitting(parse_target(name), slots, **({kind: True} if kind else {})).form
-ptx, _ = cuda.compile_ptx(make_kernel(form, "" if cost == "-" else cost), signature, cc=(9, 0))
+name, slots, walk = sys.argv[1], int(sys.argv[2]), WALKS[sys.argv[3]]
+form = WalkerLayout.fitting(parse_target(name), slots, walk).form
+ptx, _ = cuda.compile_ptx(make_kernel(form, walk.cost), signature, cc=(9, 0))
 print(ptx)
 """
 
 FORMS = [
-    ("4x4x4", 64, "", "-"),
-    ("4x4x4", 64, "ternary", "-"),
-    ("5x5x5", 48, "symmetric", "-"),
-    ("4x4x5", 48, "reversible", "-"),
-    ("4x4x4:tri-left", 48, "", "full"),
-    ("8x8x8", 512, "", "-"),
+    ("4x4x4", 64, "flip"),
+    ("4x4x4", 64, "flip-zt"),
+    ("5x5x5", 48, "flip-c3"),
+    ("4x4x5", 48, "flip-z2"),
+    ("4x4x4:tri-left", 48, "flip-half"),
+    ("8x8x8", 512, "flip"),
 ]
 
 

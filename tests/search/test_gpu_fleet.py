@@ -21,7 +21,7 @@ from lcma.search.flipgraph.gpu import memory
 from lcma.search.flipgraph.gpu.device import DeviceLostError
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.gpu.kernel import twin
-from lcma.search.flipgraph.gpu.layout import WalkerLayout
+from lcma.search.flipgraph.gpu.layout import WALKS, WalkerLayout
 from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
 from lcma.search.flipgraph.gpu.session import CudaSession
 from lcma.search.flipgraph.gpu.widen import from_many_roots, widened
@@ -38,24 +38,24 @@ def naive(name: str, walk: str = "flip") -> lcma.Scheme:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"),
+    ("name", "walk"),
     [
-        ("strassen", {}),
-        ("winograd", {"ternary": True}),
-        ("strassen*laderman", {}),
-        ("strassen*laderman", {"ternary": True}),
-        ("naive:8x8x8", {}),
-        ("naive:2x5x8", {"ternary": True}),
-        ("naive:4x4x4", {"symmetric": True}),
+        ("strassen", "flip"),
+        ("winograd", "flip-zt"),
+        ("strassen*laderman", "flip"),
+        ("strassen*laderman", "flip-zt"),
+        ("naive:8x8x8", "flip"),
+        ("naive:2x5x8", "flip-zt"),
+        ("naive:4x4x4", "flip-c3"),
     ],
 )
-def test_a_state_holds_the_scheme(name, kind):
-    scheme = naive("4x4x4", "flip-c3") if kind.get("symmetric") else resolve(name)[0]
-    layout = WalkerLayout.fitting(scheme.target, scheme.rank, **kind)
+def test_a_state_holds_the_scheme(name, walk):
+    scheme = naive("4x4x4", walk) if walk == "flip-c3" else resolve(name)[0]
+    layout = WalkerLayout.fitting(scheme.target, scheme.rank, WALKS[walk])
     state = pack(layout, scheme)
     assert state.shape == (layout.form.words,)
     assert ranks_of(layout, np.stack([state, 0 * state])).tolist() == [scheme.rank, 0]
-    expected = scheme if kind.get("ternary") or scheme.ring is Z2 else scheme.over_z2()
+    expected = scheme if walk == "flip-zt" or scheme.ring is Z2 else scheme.over_z2()
     assert unpack(layout, state).digest == expected.digest
 
 
@@ -74,7 +74,7 @@ def test_absent_blocks_take_no_bits(name):
         (lambda: WalkerLayout.fitting(parse_target("8x8x8"), 513), "holds 2 to 512"),
         (lambda: Fleet([], device="cpu"), "needs a scheme"),
         (lambda: Fleet([naive("2x2x2")], Policy(cost="full"), device="cpu"), "no half blocks"),
-        (lambda: Fleet([resolve("strassen")[0].over_z2()], ternary=True, device="cpu"), "other than -1, 0 and 1"),
+        (lambda: Fleet([resolve("strassen")[0].over_z2()], walk="flip-zt", device="cpu"), "other than -1, 0 and 1"),
         (lambda: Fleet([naive("2x2x2")], device="tpu"), "not known"),
         (lambda: CudaSession("flip-z3", [], Policy(), seed=0, walkers=1), "does not run on a GPU"),
         (lambda: session_of(policy=Policy(full=3)), "take flip-half"),

@@ -6,9 +6,8 @@ import lcma
 from lcma.schemes_db import parse_target
 from lcma.search import Policy
 from lcma.search.flipgraph.gpu.fleet import Fleet, slots_for
-from lcma.search.flipgraph.gpu.layout import WalkerLayout
+from lcma.search.flipgraph.gpu.layout import WALKS, WalkerLayout
 from lcma.search.flipgraph.gpu.packing import bits_of
-from lcma.search.flipgraph.gpu.session import WALKS, gpu_kind
 from lcma.search.flipgraph.walkers import make_walker, pack_start
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
@@ -49,9 +48,7 @@ def naive(name: str, walk: str) -> lcma.Scheme:
 
 
 def fleet_of(start: lcma.Scheme, walk: str, policy: Policy, walkers: int = 2, seed: int = 5) -> Fleet:
-    kind, swaps = gpu_kind(walk)
-    options = {option: value for option, value in WALKS[kind].items() if option != "cost"}
-    return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", swaps=swaps, **options)
+    return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", walk=walk)
 
 
 def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme | None = None) -> GpuReferenceWalk:
@@ -110,6 +107,6 @@ def test_orbits_that_are_their_own_reversal_walk_as_the_reference_does():
 @pytest.mark.parametrize("margin", [12, 24, 60])
 def test_a_block_of_reversible_walkers_on_6x6x6_is_a_warp(margin):
     start = naive("6x6x6", "flip-c3z2")
-    slots = slots_for([start], margin, True, True, True)
+    slots = slots_for([start], margin, True, WALKS["flip-c3z2"])
     assert slots == 48
-    assert WalkerLayout.fitting(start.target, slots, symmetric=True, reversible=True).form.threads == 32
+    assert WalkerLayout.fitting(start.target, slots, WALKS["flip-c3z2"]).form.threads == 32

@@ -19,11 +19,11 @@ from lcma.schemes_db.shipped import shipped
 from lcma.search import Policy, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.flipgraph.policy import Selection
-from lcma.search.improve import collect, descents
+from lcma.search.improve import collect, descents, history
 from lcma.search.improve.catalogue import CatalogueUpdater, kept_ranks
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
-from lcma.search.improve.events import Kept
+from lcma.search.improve.events import Kept, TurnBegun
 from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.gaps import Gap, gaps
 from lcma.search.improve.history import (
@@ -34,11 +34,11 @@ from lcma.search.improve.history import (
     VARIANTS,
     Choice,
     History,
-    varied,
     walk_of,
 )
 from lcma.search.improve.neighbours import routes
 from lcma.verify import certify
+from lcma.workbench.cli import main
 from lcma.workbench.finds import kept_line
 
 POLICY = Policy(plus_after=300)
@@ -82,6 +82,11 @@ def test_priority_is_what_the_best_known_rank_takes_from_the_mean_gap():
         assert influence.points == pytest.approx(100 * np.mean([fall / known[s] for s, fall in fallen.items()]))
     assert gap.priority == gap.all.points > gap.one.points
     assert gaps(kept, Z, [Target.general(2, 2, 17)]) == []
+
+
+def begun(events):
+    """The routes of the turns among some events."""
+    return [event.route for event in events if isinstance(event, TurnBegun)]
 
 
 def turn_of(gap, **values):
@@ -148,21 +153,19 @@ def test_a_turn_with_a_keen_selection_is_short_and_starts_afresh(home, monkeypat
         def take(self, scheme, certificate):
             raise AssertionError("nothing is found")
 
-    def fleet_of(self, starts, setting, seed, walk):
+    def fleet_of(self, starts, policy, seed, walk):
         began.append(len(starts))
-        return Fleet(starts, setting.policy, seed=seed, walkers=4, device="cpu")
+        return Fleet(starts, policy, seed=seed, walkers=4, device="cpu")
 
     monkeypatch.setattr(descents, "collect_below", walked)
     monkeypatch.setattr(descents, "WANTED", 0)
     monkeypatch.setattr(Descents, "_gpu_fleet", fleet_of)
     found = Descents(Pool(), settings("Z", 0, "twin", "lcma improve"))
     for tried in range(4):
-        found.turn(
-            Gap(Target.general(3, 3, 3), 25, 23), tried, 60.0, print, history=Always("border", "keen"), longest=90.0
-        )
+        found.turn(Gap(Target.general(3, 3, 3), 25, 23), tried, 60.0, history=Always("border", "keen"), longest=90.0)
     assert turns == [(KEEN_SECONDS, 2 * KEEN_SECONDS)] * 4
     assert len(set(began)) == 1  # the lowest of earlier turns are no starts
-    found.turn(Gap(Target.general(3, 3, 3), 25, 23), 4, 60.0, print, history=Always("border", ""), longest=90.0)
+    found.turn(Gap(Target.general(3, 3, 3), 25, 23), 4, 60.0, history=Always("border", ""), longest=90.0)
     assert turns[-1] == (60.0, 90.0)
     assert began[-1] > began[0]
 
@@ -221,7 +224,7 @@ def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names, involu
 
 def test_variants_of_a_policy():
     policy = Policy(plus_after=1000, margin=2, selection=Selection(10, 0.2, 0.2))
-    found = {name: varied(policy, name).checked() for name in VARIANTS}
+    found = {name: vary(policy).checked() for name, vary in VARIANTS.items()}
     assert found[""] == policy
     assert len(set(found.values())) == len(VARIANTS)
     assert (found["keen"].selection, found["apart"].selection) == (KEEN, Selection())
@@ -230,9 +233,6 @@ def test_variants_of_a_policy():
 
 @pytest.mark.slow
 def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, capsys):
-    from lcma.search.improve import history
-    from lcma.workbench.cli import main
-
     arguments = ["improve", "3x5x6", "--time", "2s", "--device", "twin"]
     monkeypatch.setattr(descents, "WANTED", 0)
     main(arguments)
@@ -251,8 +251,6 @@ def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, 
 
 @pytest.mark.parametrize("device", ["cpu", "twin"])
 def test_a_format_that_nothing_is_known_of_is_refused(home, device, capsys):
-    from lcma.workbench.cli import main
-
     assert main(["improve", "2x2x17", "--time", "1s", "--device", device]) == 2
     assert "the table of best known ranks has no 2x2x17" in capsys.readouterr().err
 
@@ -350,9 +348,9 @@ def test_a_turn_by_triples_keeps_integral_schemes(home):
             del ranks[2, 4, 4]
         gap = Gap(Target.general(2, 4, 4), updater.rank("Z", (2, 4, 4)), 26)
         assert gap.rank == 28
-        walks = Descents(updater, settings("Z", 1, "cpu", "a command"))
-        record = walks.turn(gap, 0, 30.0, lambda text: None, history=History(), on_route=said.append)
-    assert said == ["2x4x4: by triples"]
+        walks = Descents(updater, settings("Z", 1, "cpu", "a command"), said.append)
+        record = walks.turn(gap, 0, 30.0)
+    assert begun(said) == ["2x4x4: by triples"]
     assert (record.route, record.reached, record.start) == ("triples", 26, 32)
     found = kept_events[-1].scheme
     assert (found.rank, found.ring, found.provenance.relation) == (26, Z, "annealing of Strassen triples")
@@ -370,7 +368,7 @@ def test_routes_without_walks_on_the_flip_graph(home):
 
     def routes_to(shape, rank, ring=Z):
         turns = Descents(View(ring), settings(ring.name, 0, "cpu", "a command"))
-        return turns._other_routes(Gap(Target.general(*shape), rank, 1), 0, lambda: False)
+        return turns._other_routes(Gap(Target.general(*shape), rank, 1), 0)
 
     assert list(routes_to((2, 2, 4), 15)) == ["triples"]
     assert list(routes_to((2, 2, 4), 15, Q)) == ["triples", "least squares"]
@@ -397,10 +395,10 @@ def test_a_format_without_a_stored_scheme_is_walked_to_by_a_border_first(home):
         def take(self, scheme, certificate):
             taken.append(scheme)
 
-    walks = Descents(View(), settings("ZT", 1, "cpu", "a command"))
-    record = walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 0, 20.0, lambda text: None, on_route=said.append)
+    walks = Descents(View(), settings("ZT", 1, "cpu", "a command"), said.append)
+    record = walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 0, 20.0)
     assert (record.route, record.start, record.reached) == ("border", 11, 11)
-    assert said == ["2x2x3: by border from rank 11, starts: 1"]
+    assert begun(said) == ["2x2x3: by border from rank 11, starts: 1"]
     assert {scheme.rank for scheme in taken} == {11}
 
 
@@ -426,8 +424,6 @@ def test_compositions_of_an_improvement_over_z_have_no_fractions(home):
 
 
 def test_a_format_that_no_walk_holds_is_not_improved_over_ternary_ones(home, capsys):
-    from lcma.workbench.cli import main
-
     assert main(["improve", "2x9x9", "--ring", "ZT", "--time", "1s"]) == 3
     assert "2x9x9 has a factor of more than 64 blocks: no walk holds it" in capsys.readouterr().err
 
@@ -443,16 +439,16 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch, device):
             del ranks[2, 3, 3]
         gap = Gap(Target.general(2, 3, 3), updater.rank("Z2", (2, 3, 3)), 15)
         assert gap.rank == 17  # 2x2x3 and a border
-        walks = Descents(updater, settings("Z2", 1, device, "a command"), walkers=8)
-        said, history = [], History()
+        said = []
+        walks = Descents(updater, settings("Z2", 1, device, "a command"), said.append, walkers=8)
         for tried in range(8):
-            walks.turn(gap, tried, 5.0, lambda text: None, history=history, on_route=said.append)
+            walks.turn(gap, tried, 5.0)
             if updater.ranks["Z2"].get((2, 3, 3), 99) <= 15:
                 break
     assert [event.scheme.rank for event in kept_events][-1] == 15
     assert all(isinstance(event, Kept) for event in kept_events)
     assert updater.gained == 2
-    assert any("by border from rank 18" in line or "by own from rank 18" in line for line in said)
+    assert any("by border from rank 18" in line or "by own from rank 18" in line for line in begun(said))
     with Catalog.open() as catalog:
         kept = [catalog.find(entry.digest)[0] for entry in catalog.entries(target="2x3x3", ring="Z2", origin="user")]
     assert 15 in [scheme.rank for scheme in kept]
@@ -516,7 +512,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
     monkeypatch.setattr(Descents, "_gpu_fleet", lambda self, starts, *rest: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
         walks = Descents(updater, settings("ZT", 1, "twin", "a command"), walkers=2)
-        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0, lambda text: None).route == "naive"
+        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0).route == "naive"
     ((fleet, highest),) = seen
     assert ([start.rank for start in fleet.starts], highest) == ([12], 11)
 

@@ -10,6 +10,7 @@ from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.shipped import shipped
 from lcma.search import find
 from lcma.search.leastsquares.arrays import Arrays
+from lcma.search.leastsquares.cholesky import Cholesky
 from lcma.search.leastsquares.equations import Equations
 from lcma.search.leastsquares.fleet import SquaresFleet
 from lcma.search.leastsquares.rational import scheme_of
@@ -51,8 +52,6 @@ def test_normal_matrix_gradient_and_direction_are_those_of_the_jacobian(name):
 @pytest.mark.parametrize("order", [1, 100, 150, 700])
 def test_blocked_cholesky_solves_as_numpy(order):
     torch = pytest.importorskip("torch")
-    from lcma.search.leastsquares.cholesky import Cholesky
-
     rng = np.random.default_rng(order)
     half = rng.standard_normal((3, order, order))
     matrices = half @ half.swapaxes(1, 2) + np.eye(order)

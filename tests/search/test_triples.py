@@ -13,7 +13,11 @@ from lcma.search.triples.annealer import Annealer, _entries, sides, usual_rank
 from lcma.search.triples.arrangement import Arrangement, independent_rows
 from lcma.search.triples.construct import scheme_of
 from lcma.search.triples.forms import TWO_PRODUCTS, seventh_product
+from lcma.search.triples.kernel import anneal, candidates, choose, draw_candidates
+from lcma.search.triples.span import InnerProducts, gain, randomize, span_without, total, work_space
+from lcma.search.triples.unimodular import energy, log_determinant, log_inverse, lower
 from lcma.verify import certify
+from lcma.workbench.cli import main
 
 SIGNS = list(product((1, -1), repeat=2))
 
@@ -64,8 +68,6 @@ def test_inner_products_without_enough_triples_are_no_scheme():
 
 def arrangements(p, n, count):
     """Yield random arrangements with some triples, as `InnerProducts` and as the plain twin."""
-    from lcma.search.triples.span import InnerProducts, randomize, total
-
     rng = np.array([12345], dtype=np.uint64)
     rows, cols, variants = (np.zeros(count, dtype=dtype) for dtype in (np.uint64, np.uint64, np.int64))
     vertices = InnerProducts(rows, cols, variants, p, n)
@@ -85,8 +87,6 @@ def dimension_of(plain):
 
 @pytest.mark.parametrize(("p", "n"), [(3, 4), (7, 11), (16, 16)])
 def test_the_kernel_counts_as_the_plain_twin(p, n):
-    from lcma.search.triples.span import gain, span_without, work_space
-
     span, found, gains = work_space(p, n), set(), set()
     for number, (vertices, plain) in enumerate(arrangements(p, n, 9)):
         found.add(len(plain.triples()))
@@ -104,9 +104,6 @@ def test_the_kernel_counts_as_the_plain_twin(p, n):
 
 
 def test_candidates_are_distinct_and_new():
-    from lcma.search.triples.kernel import candidates, draw_candidates
-    from lcma.search.triples.span import span_without, work_space
-
     span, among, rng = work_space(3, 4), candidates(), np.array([7], dtype=np.uint64)
     for vertices, _ in arrangements(3, 4, 9):
         span_without(span, vertices, 4)
@@ -119,8 +116,6 @@ def test_candidates_are_distinct_and_new():
 
 
 def test_choices_follow_their_weights():
-    from lcma.search.triples.kernel import candidates, choose
-
     among, rng = candidates(), np.array([3], dtype=np.uint64)
     among.scores[:3] = 5, 4, 5 - 2 * np.log(3)
     counts = np.bincount([choose(rng, among, 3, 2.0) for _ in range(20_000)])
@@ -129,9 +124,6 @@ def test_choices_follow_their_weights():
 
 
 def test_determinant_and_inverse_of_the_forms():
-    from lcma.search.triples.span import work_space
-    from lcma.search.triples.unimodular import energy, log_determinant, log_inverse
-
     square = np.random.default_rng(0).integers(-2, 3, (12, 12)).astype(float)
     assert np.isclose(log_determinant(square.copy()), np.linalg.slogdet(square)[1])
     assert log_determinant(np.ones((3, 3))) == np.inf
@@ -147,10 +139,6 @@ def test_determinant_and_inverse_of_the_forms():
 
 
 def test_inner_products_are_replaced_until_the_scheme_is_integral():
-    from lcma.search.triples.kernel import anneal, candidates
-    from lcma.search.triples.span import InnerProducts, randomize, span_without, work_space
-    from lcma.search.triples.unimodular import energy, lower
-
     p, n, count = 7, 8, 32
     words = np.zeros((2, count), dtype=np.uint64)
     vertices = InnerProducts(words[0], words[1], np.zeros(count, dtype=np.int64), p, n)
@@ -217,8 +205,6 @@ def test_sides_and_usual_ranks():
 
 
 def test_the_command_prints_no_flips(home, capsys):
-    from lcma.workbench.cli import main
-
     command = ["search", "2x2x3", "--by", "triples", "--rank", "11", "--seed", "1"]
     assert main([*command, "--dry-run"]) == 0
     shown = capsys.readouterr()

@@ -141,8 +141,7 @@ def test_a_declared_field_reduces_them():
     assert report.certificate is not None
 
 
-def test_they_are_neither_certified_nor_kept_nor_run(tmp_path, monkeypatch):
-    monkeypatch.setenv("LCMA_HOME", str(tmp_path / "home"))
+def test_they_are_neither_certified_nor_kept_nor_run(home):
     scheme = sheared()
     with pytest.raises(VerifyOnlyError, match="neither kept nor run"):
         certify(scheme)
@@ -157,8 +156,7 @@ def test_they_are_neither_certified_nor_kept_nor_run(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", [["add", "FILE"], ["convert", "FILE", "-", "--to", "exp"], ["show", "FILE"]])
-def test_commands_that_keep_or_use_it_refuse_in_one_line(command, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("LCMA_HOME", str(tmp_path / "home"))
+def test_commands_that_keep_or_use_it_refuse_in_one_line(command, tmp_path, home, capsys):
     path = tmp_path / "large.txt"
     path.write_bytes(formats.render(sheared(), "equations"))
     assert main(["verify", str(path)]) == 0

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 import lcma
 from lcma.errors import LcmaError, VerificationError
-from lcma.schemes_db import Z2, Q
+from lcma.schemes_db import Z2, ProductKind, Q, costs
 from lcma.schemes_db.formats import lcma_json, parse_bytes, render
+from lcma.schemes_db.ring import is_prime
 from lcma.schemes_db.scheme import Scheme
 from lcma.schemes_db.shipped import shipped
-from lcma.verify import judge, randomized
+from lcma.verify import exact, judge, randomized
 from lcma.verify.exact import check_exact, magnitude_bound
+from lcma.verify.primes import fresh_generator, primes_below, random_prime
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
 from lcma.workbench import cli
 
@@ -105,8 +107,6 @@ def test_large_coefficients_are_exact(strassen, scale, error):
 
 
 def test_groups_of_blocks_do_not_change_the_verdict(monkeypatch):
-    from lcma.verify import exact
-
     scheme = lcma.resolve("strassen*laderman")[0]
     monkeypatch.setattr(exact, "GROUP_ENTRIES", 1)
     assert check_exact(scheme).ok
@@ -120,8 +120,6 @@ def test_all_2560_equations_of_both_stages_hold_and_24_full_and_10_half_are_coun
 
 
 def test_a_half_that_is_none_would_be_caught_by_garbage(monkeypatch):
-    from lcma.schemes_db import ProductKind, costs
-
     scheme = lcma.resolve("eca-stage1")[0]
     kinds = list(costs.product_kinds(scheme))
     kinds[0] = ProductKind.HALF_OUT
@@ -172,9 +170,6 @@ def test_the_bound_on_sums_is_of_magnitudes(strassen):
 
 
 def test_primes():
-    from lcma.schemes_db.ring import is_prime
-    from lcma.verify.primes import fresh_generator, primes_below, random_prime
-
     sieve = [n for n in range(2, 2000) if all(n % d for d in range(2, int(n**0.5) + 1))]
     assert list(primes_below(2000)) == sieve[::-1]
     assert not any(is_prime(n) for n in (0, 1, 25326001, 3215031751, 2147483649))

@@ -67,21 +67,19 @@ def test_without_garbage_a_plain_product_does_for_triangular_operands():
     ],
 )
 def test_the_generated_kernels_compute_their_targets(name, dtype):
-    from lcma.kernels import matmul
-
     scheme = lcma.resolve(name)[0]
     sizes = tuple(5 * size for size in scheme.target.shape)
     outcome = check_traced(
-        lambda a, b: matmul(a, b, name), scheme.target, sizes=sizes, dtype=dtype, zero_outside=True, error_log2=-20
+        lambda a, b: lcma.matmul(a, b, name), scheme.target, sizes=sizes, dtype=dtype, zero_outside=True, error_log2=-20
     )
     assert outcome.ok, outcome.explain()
 
 
 def test_ragged_sizes_of_generated_kernels():
-    from lcma.kernels import matmul
-
     target = lcma.parse_target("2x2x2")
-    outcome = check_traced(lambda a, b: matmul(a, b, "strassen", levels=2), target, sizes=(7, 11, 5), error_log2=-20)
+    outcome = check_traced(
+        lambda a, b: lcma.matmul(a, b, "strassen", levels=2), target, sizes=(7, 11, 5), error_log2=-20
+    )
     assert outcome.ok, outcome.explain()
 
 

@@ -7,13 +7,16 @@ import pytest
 
 from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.kernels import Request, decision_for, machine_for, strategies
+from lcma.kernels.cuda import clock
 from lcma.kernels.planning.planner import decide
-from lcma.workbench.bench import runner
+from lcma.workbench.bench import machine, runner
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.contest import Contest, FlushedClock, Timing, paired_interval, within
+from lcma.workbench.bench.gpu_layers import layer_cases, vendor_seconds
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.bench.machine import code_hash
-from lcma.workbench.bench.suites import cpu
+from lcma.workbench.bench.suites import causal, cpu
+from lcma.workbench.bench.suites.gpu import SPAN
 from lcma.workbench.commands import bench
 
 
@@ -123,8 +126,6 @@ def test_a_torn_last_line_is_dropped_and_a_bad_one_named(tmp_path):
 
 
 def test_the_code_hash_sees_every_file_and_table(tmp_path, monkeypatch):
-    from lcma.workbench.bench import machine
-
     monkeypatch.setattr(machine, "ROOT", tmp_path)
     (tmp_path / "a").mkdir()
     hashes = []
@@ -196,8 +197,6 @@ def test_the_picture_is_of_all_rows_that_are_stored(run, tmp_path, counted):
 
 def test_rounds_of_warming_up_with_a_flushed_cache_do_not_count(monkeypatch):
     torch = pytest.importorskip("torch")
-    from lcma.kernels.cuda import clock
-
     empty, seconds, calls = torch.empty, {"a": 0.0, "b": 100.0}, []
     monkeypatch.setattr(torch, "empty", lambda *_, **__: empty(1))
 
@@ -252,8 +251,6 @@ def test_a_cold_plan_prices_few_of_the_candidates(device):
 @pytest.mark.slow
 @pytest.mark.parametrize("product", ["QK", "dV"])
 def test_triangular_products_are_judged_and_timed(product, monkeypatch):
-    from lcma.workbench.bench.suites import causal
-
     figures = causal._timed(product, 64, 32, "float32", Options(rounds=2), lambda line: None)
     assert {*causal.PLAIN, "halving:strassen", "chosen"} <= figures["ratios"].keys()
     assert figures["ratios"]["chosen"] == figures["ratio"] > 0
@@ -267,9 +264,6 @@ def test_triangular_products_are_judged_and_timed(product, monkeypatch):
 
 
 def test_layers_in_tf32_are_drawn_from_products_of_a_millisecond_and_more():
-    from lcma.workbench.bench.gpu_layers import layer_cases, vendor_seconds
-    from lcma.workbench.bench.suites.gpu import SPAN
-
     def sizes(dtype, **options):
         keys = [case.key.split() for case in layer_cases(Options(dtypes=(dtype,), **options), (), 12, span=SPAN)]
         return [tuple(map(int, key[-1].split("x"))) for key in keys]

@@ -109,10 +109,7 @@ def test_twins_share_the_parameters(monkeypatch):
     assert twin.by_schemes(16) == []
 
 
-def test_what_cannot_run_says_why(monkeypatch):
-    from lcma.kernels.cuda import machine
-
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+def test_what_cannot_run_says_why(no_gpu):
     rows = list(e2e.SUITE.cases(Options("cuda")))
     assert len(rows) == 3 * 3 * 6 + 3
     for case in (rows[0], rows[-1]):

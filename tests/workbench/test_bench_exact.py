@@ -60,8 +60,7 @@ def test_a_peer_that_ends_is_told():
             peer.multiply()
 
 
-def test_a_library_that_is_not_there_gets_one_line(monkeypatch, tmp_path):
-    monkeypatch.setenv("LCMA_HOME", str(tmp_path))
+def test_a_library_that_is_not_there_gets_one_line(home, monkeypatch):
     monkeypatch.setattr(exact_peers.shutil, "which", lambda name: None)
     absent = Library("M4RI", "m4ri.c", "cc", ("-lm4ri-of-a-test",), "libm4ri-dev")
     with pytest.raises(PlanError, match=r"^M4RI is left out: no compiler is named cc; apt install libm4ri-dev g\+\+$"):
@@ -69,8 +68,7 @@ def test_a_library_that_is_not_there_gets_one_line(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("library", [M4RI, FLINT])  # FFLAS-FFPACK's takes long to compile; its rows are checked
-def test_real_programs_give_the_product(library, tmp_path, monkeypatch):
-    monkeypatch.setenv("LCMA_HOME", str(tmp_path))
+def test_real_programs_give_the_product(library, home):
     try:
         program = compiled.__wrapped__(library)
     except PlanError as error:

@@ -5,16 +5,17 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError, VerificationError
+from lcma.kernels.cuda import clock, machine
+from lcma.kernels.cuda.fp8_naive import quantise_rows
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.e4m3 import decode
 from lcma.workbench.bench import gpu_8_bits, gpu_layers, rivals
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.suites import falcon
 from lcma.workbench.bench.suites.gpu import SUITE
 
 
-def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(monkeypatch):
-    from lcma.kernels.cuda import machine
-
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+def test_rows_have_names_of_their_own_and_refuse_without_a_gpu(no_gpu):
     rows = {case.key: case for case in SUITE.cases(Options("cuda", sample=3))}
     assert len(rows) == len(list(SUITE.cases(Options("cuda", sample=3))))
     for case in map(
@@ -37,8 +38,6 @@ def test_rivals_work_the_scheme_with_operations_that_libraries_share():
 
 
 def planned_for_an_h200(monkeypatch):
-    from lcma.kernels.cuda import machine
-    from lcma.kernels.cuda.h200 import h200
     from lcma.kernels.torch import dispatch
 
     # Without a GPU plans rest on the shipped profile; only what asks for one by itself is told otherwise.
@@ -72,8 +71,6 @@ def test_contenders_are_the_choice_the_models_first_and_the_fixed_ones(dtype, mo
 
 def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
     torch = pytest.importorskip("torch")
-    from lcma.kernels.cuda import clock
-
     times = {"vendor": 1.0, "mine": 0.8, "close": 0.75, "far": 1.5}
     recipes = {"mine": "auto", "close": "strassen", "far": "laderman"}
     monkeypatch.setattr(gpu_layers, "contenders", lambda dtype, sizes: ("mine", recipes))
@@ -91,16 +88,13 @@ def test_only_contenders_near_the_best_go_into_rounds(monkeypatch):
     assert figures["each_ms"]["far"] == 1500.0
 
 
-def test_the_layers_on_a_gpu_are_96_of_each_dtype(monkeypatch):
-    from lcma.kernels.cuda import machine
-
+def test_the_layers_on_a_gpu_are_96_of_each_dtype(no_gpu):
     cases = list(falcon.SUITE.cases(Options("cuda")))
     keys = [case.key for case in cases]
     assert len(set(keys)) == 192
     assert sum(key.startswith("layer bfloat16 ") for key in keys) == 96
     assert {tuple(map(str, case.bars)) for case in cases} == {("ratio >= 0.99",)}
     assert sum(case.seconds for case in cases) < 300
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
     for call in (cases[0].ahead, lambda: cases[0].run(lambda line: None)):
         with pytest.raises(PlanError, match="sees no GPU"):
             call()
@@ -139,9 +133,6 @@ def test_a_layer_is_timed_where_the_vendor_is_chosen_too(short, monkeypatch):
 
 def test_the_rival_in_8_bits_quantises_rows_as_we_do():
     torch = pytest.importorskip("torch")
-    from lcma.kernels.cuda.fp8_naive import quantise_rows
-    from lcma.kernels.e4m3 import decode
-
     generator = torch.Generator().manual_seed(0)
     a = torch.randn(7, 256, generator=generator)
     a[3, :128] = 0.0

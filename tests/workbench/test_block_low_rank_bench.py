@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from lcma.errors import VerificationError
+from lcma.kernels.block_low_rank import FactoredMatrix, Monarch
 from lcma.workbench.bench import blr_layers, blr_products
+from lcma.workbench.bench.baselines import block_low_rank
 from lcma.workbench.bench.blr_ablation import CHAINS, steps_between
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.runner import chosen_cases, find_suite
@@ -75,8 +77,6 @@ def test_the_suite_checks_weighs_and_times_every_form(run, tmp_path, monkeypatch
 
 
 def test_a_wrong_product_is_not_timed(monkeypatch):
-    from lcma.workbench.bench.baselines import block_low_rank
-
     structure = blr_layers.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3)).structure("monarch")
     monkeypatch.setattr(
         block_low_rank, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1]
@@ -141,8 +141,6 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypa
         count, extra = e2e_blr.take_dense(model, x, condition)
         assert (count, extra) == (len(e2e_blr._layers(model)), sum(one.packed_bytes for one in e2e_blr._layers(model)))
         torch.testing.assert_close(model(x, condition), wanted)
-    from lcma.workbench.bench.baselines import block_low_rank
-
     monkeypatch.setattr(
         block_low_rank, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows)
     )
@@ -181,8 +179,6 @@ def test_a_model_is_trained_compressed_and_trained_again(tmp_path, run, one_thre
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_every_step_of_the_ablation_is_the_product(library, interleaved):
-    from lcma.kernels.block_low_rank import FactoredMatrix, Monarch
-
     matrix = FactoredMatrix.random(Monarch(20, 24, 3, 4, 5, interleaved), dtype="float64")
     x = np.random.default_rng(0).standard_normal((7, 24))
     factors, given, out = matrix.factors, x.T, np.empty((7, 20)).T

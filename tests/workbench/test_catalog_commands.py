@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import lcma
+from lcma.schemes_db.constructions import change_of_basis
+from lcma.schemes_db.formats import lcma_json
 from lcma.workbench.catalogue_filter import FIELDS
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -51,9 +53,6 @@ def test_cache_is_shown_and_cleared(run, home):
 
 
 def test_add_improved_skips_what_is_dominated(run, tmp_path):
-    from lcma.schemes_db.constructions import change_of_basis
-    from lcma.schemes_db.formats import lcma_json
-
     worse = change_of_basis(lcma.resolve("strassen")[0], [[1, 2], [0, 1]], [[1, 0], [0, 1]], [[1, 0], [3, 1]])
     path = tmp_path / "worse.json"
     path.write_text(lcma_json.render(worse))

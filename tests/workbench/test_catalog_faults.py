@@ -11,6 +11,7 @@ import pytest
 
 import lcma
 from lcma.schemes_db.catalog import Catalog
+from lcma.schemes_db.catalog_file import _copied
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.shipped import shipped_names
 
@@ -86,7 +87,6 @@ def test_a_read_only_disk_hides_nothing_that_stands_in_the_log(home, mine, run, 
 
 def _only_of_a_copy(folder):
     """`_copied`, which fails in the folder as where no file can be created beside the log."""
-    from lcma.schemes_db.catalog_file import _copied
 
     def copied(path, how):
         if path.parent == folder:

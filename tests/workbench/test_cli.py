@@ -219,12 +219,10 @@ def test_doctor_proves_the_shipped_schemes(run):
 
 
 def test_a_crash_is_never_read_as_invalid(run, monkeypatch):
-    from lcma.schemes_db.catalog import Catalog
-
     def broken(*_):
         raise RuntimeError("surprise")
 
-    monkeypatch.setattr(Catalog, "open", broken)
+    monkeypatch.setattr(lcma.Catalog, "open", broken)
     code, _, err = run("list")
     assert code == 70
     assert "surprise" in err
@@ -232,12 +230,10 @@ def test_a_crash_is_never_read_as_invalid(run, monkeypatch):
 
 
 def test_an_interrupt_is_130(run, monkeypatch):
-    from lcma.schemes_db.catalog import Catalog
-
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Catalog, "open", interrupted)
+    monkeypatch.setattr(lcma.Catalog, "open", interrupted)
     assert run("list")[0] == 130
 
 

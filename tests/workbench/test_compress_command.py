@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import lcma
 from lcma.kernels import safetensors
 from lcma.kernels.bfloat16 import bfloat16_bits, float32_of
 from lcma.kernels.block_low_rank import Blast, Monarch
@@ -206,7 +207,6 @@ def test_a_dry_run_shows_layers_and_structures(run, model):
 
 def test_a_model_takes_its_compressed_layers_back(run, tmp_path):
     torch = pytest.importorskip("torch")
-    import lcma
 
     def net():
         torch.manual_seed(0)
@@ -232,7 +232,6 @@ def test_a_model_takes_its_compressed_layers_back(run, tmp_path):
 
 def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_needed(run, tmp_path):
     torch = pytest.importorskip("torch")
-    import lcma
 
     def net():
         torch.manual_seed(0)

@@ -166,10 +166,7 @@ def test_a_mistake_is_one_line_that_names_the_mend(run, folder, line, code, mend
         "tune 64 64 64 --device cuda:1",
     ],
 )
-def test_no_gpu_and_no_torch(run, folder, line, monkeypatch):
-    from lcma.kernels.cuda import machine
-
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+def test_no_gpu_and_no_torch(run, folder, no_gpu, line, monkeypatch):
     code, out, err = run(*line.split())
     assert (code, out, err) == (3, "", "lcma: torch sees no GPU; without --device the CPU is used\n")
     monkeypatch.undo()
@@ -182,9 +179,10 @@ def test_no_gpu_and_no_torch(run, folder, line, monkeypatch):
 def test_a_home_that_is_no_folder_and_a_reader_that_has_gone(run, folder, monkeypatch):
     monkeypatch.setenv("LCMA_HOME", str(folder / "note.txt"))
     run.refused(65, "", "add", "missing.json")
-    for line in ("search 2x2x2 --rank 7", "improve 5x5x5", "rename 0123456 mine"):
-        code, out, err = run(*line.split())
-        assert (code in (2, 3), out, err.count("\n")) == (True, "", 1), err
+    for line in ("search 2x2x2 --rank 7", "improve 5x5x5"):
+        run.refused(3, "can't be written", *line.split())
+    code, out, err = run("rename", "0123456", "mine")
+    assert (code in (2, 3), out, err.count("\n")) == (True, "", 1), err
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run([sys.executable, "-m", "lcma", "list"], stdout=writer, stderr=subprocess.PIPE, check=False)

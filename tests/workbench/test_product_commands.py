@@ -6,11 +6,17 @@ import re
 import numpy as np
 import pytest
 
+from lcma.kernels import safetensors
 from lcma.kernels.bfloat16 import bfloat16_bits
+from lcma.kernels.cpu import memory
+from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
+from lcma.kernels.dense.cpu import NumpyProduct
+from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import forget_profiles, keep_profile, published
+from lcma.kernels.plans import tuning
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
 from lcma.workbench.matrix_files import read_operand
 from lcma.workbench.products import FACTORS, Device, sizes_of
@@ -33,13 +39,6 @@ def _measured():
     yield
     path.unlink()
     forget_profiles()
-
-
-@pytest.fixture
-def no_gpu(monkeypatch):
-    from lcma.kernels.cuda import machine
-
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
 
 
 @pytest.fixture
@@ -85,8 +84,6 @@ def test_run_multiplies_every_dtype_of_a_processor(run, matrices, dtype, tmp_pat
 
 
 def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
-    from lcma.kernels import safetensors
-
     rng = np.random.default_rng(1)
     a, b = (bfloat16_bits(rng.standard_normal((9, 9)).astype(np.float32)) for _ in range(2))
     path = tmp_path / "layer.safetensors"
@@ -150,8 +147,6 @@ def test_time_takes_triangular_products_to_the_fastest_of_three_baselines(run):
 
 
 def test_nothing_wrong_is_timed(run, monkeypatch):
-    from lcma.kernels.cpu.bench import CpuBench
-
     monkeypatch.setattr(CpuBench, "errors", lambda *_: lambda product: 1.0)
     code, out, err = run("time", "auto", 32, "--rounds", 1)
     assert (code, out) == (1, "")
@@ -242,8 +237,6 @@ def test_suggest_lists_the_planners_proposals(run, no_gpu):
 @pytest.fixture
 def small_sums(monkeypatch):
     """Only the baseline is measured: compiling candidates takes seconds."""
-    from lcma.kernels.plans import tuning
-
     both = tuning.candidates
     monkeypatch.setattr(tuning, "candidates", lambda *arguments: both(*arguments)[:1])
 
@@ -288,15 +281,11 @@ def test_files_that_are_no_shapes_are_refused_in_one_line(run, tmp_path, text, m
 
 
 def test_wrong_candidates_are_never_stored(run, small_sums, monkeypatch):
-    from lcma.kernels.cpu.bench import CpuBench
-
     monkeypatch.setattr(CpuBench, "errors", lambda *_: lambda product: float("nan"))
     run.refused(1, "nothing was stored", "tune", 30, 30, 30)
 
 
 def test_times_that_cannot_be_stored_are_one_line(run, small_sums, monkeypatch):
-    from lcma.kernels.planning import wisdom
-
     def full(path, text):
         raise OSError(28, "No space left on device")
 
@@ -305,8 +294,6 @@ def test_times_that_cannot_be_stored_are_one_line(run, small_sums, monkeypatch):
 
 
 def test_matrices_that_do_not_fit_are_never_made(run, monkeypatch):
-    from lcma.kernels.cpu import memory
-
     monkeypatch.setattr(memory, "free_bytes", lambda: 1e6)
     for command in (("time", "auto", 4096), ("tune", 4096, 4096, 4096, "--dtype", "float64")):
         code, _, err = run(*command)
@@ -315,8 +302,6 @@ def test_matrices_that_do_not_fit_are_never_made(run, monkeypatch):
 
 
 def test_a_lack_of_memory_is_one_line(run, monkeypatch, matrices):
-    from lcma.kernels.dense.cpu import NumpyProduct
-
     def exhausted(self, a, b, out=None):
         raise MemoryError
 

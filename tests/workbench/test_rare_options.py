@@ -5,6 +5,8 @@ import json
 import numpy as np
 
 from lcma.kernels import safetensors
+from lcma.search.improve.run import ImprovementPlan
+from lcma.workbench.commands import improve
 
 
 def test_a_format_that_is_named_is_not_guessed(run, tmp_path):
@@ -30,9 +32,6 @@ def test_additions_of_a_scheme_as_it_is(run):
 
 
 def test_improve_hands_retry_to_the_run(run, monkeypatch):
-    from lcma.search.improve.run import ImprovementPlan
-    from lcma.workbench.commands import improve
-
     seen = []
     monkeypatch.setattr(improve, "plan", lambda config: seen.append(config.retry) or ImprovementPlan([], {}))
     for more in ((), ("--retry",)):

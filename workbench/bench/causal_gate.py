@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ...kernels.arrays import torch
 from ...kernels.causal.candidates import scheme_names
 from ...kernels.causal.cuda import TWO_LEVELS
 from ...kernels.cuda.dtypes import precision_of
@@ -37,8 +38,6 @@ def _gated_by(rows: int) -> tuple[str | None, ...]:
 
 def gate_ahead() -> None:
     """The products of heads that `gate` checks, on tensors without data."""
-    import torch
-
     require_device()
     for dtype in GATED:
         blank = partial(torch.empty, device="meta", dtype=getattr(torch, dtype))
@@ -54,8 +53,6 @@ def gate_ahead() -> None:
 
 def gate(seed: int, say: Say) -> Figures:
     """The largest error of each dtype."""
-    import torch
-
     require_device()
     torch.manual_seed(seed)
     torch.backends.cuda.matmul.allow_tf32 = False

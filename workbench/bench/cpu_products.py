@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...kernels import Candidate, Decision, Plan, strategies
+from ...kernels.arrays import Matrix
 from ...kernels.cpu.blas import backends
 from ...kernels.planning.planner import plan_candidate
 from ..products import Sizes, gflops
 from .contest import Call, Contest, Truth, within
-
-Matrix = npt.NDArray[Any]
 
 CHECKED = 192
 """Rows of C that are compared with float64."""

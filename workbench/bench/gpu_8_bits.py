@@ -9,6 +9,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ...kernels import Request, plan_for
+from ...kernels.arrays import Tensor, torch
 from ...kernels.cuda.fp8 import Quantised, missing_block_scales, packed_columns, unpacked, vendor_reason
 from ...kernels.cuda.fp8 import multiply_by_vendor as scaled_mm
 from ...kernels.cuda.fp8_naive import BLOCK
@@ -20,8 +21,6 @@ from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say, cube, shown
 from .contest import Call, Truth, poisoned, within
 from .gpu_products import CHECKED_ROWS, Sizes, blank, graphed, operands, paired
-
-Tensor = Any
 
 FP8_ROWS, WEIGHTS = (16, 64, 256, 1024), ((4096, 4096), (4096, 11008))
 """Rows of A, and sizes (k, n) of B: decoding and short prefill, and two layers of a language model."""
@@ -35,7 +34,7 @@ FP8_SECONDS = 40.0
 
 def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return A (m, k) in e4m3 and its scales (m, k / 128) as `scaled_mm` takes them, in plain torch: to be compiled."""
-    import torch
+    import torch  # itself, for torch.compile
 
     blocks = a.float().view(len(a), -1, BLOCK)
     largest = blocks.abs().amax(-1)
@@ -46,8 +45,6 @@ def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
 
 def rival(k: int, n: int, packed: Tensor) -> Callable[[Tensor], Tensor]:
     """Return the product by a quantised B of torch alone: A quantised by torch.compile, then `scaled_mm`."""
-    import torch
-
     compiled, right = torch.compile(row_quantised), unpacked(packed, k, n)
 
     def run(a: Tensor) -> Tensor:
@@ -72,8 +69,6 @@ def fp8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     "vendor" is one compiled kernel that quantises A and `scaled_mm` with the same block scales; "ratio" is to the
     same product behind our kernel that quantises A, the strategy `fp8-vendor`.
     """
-    import torch
-
     require_device()
     if reason := missing_block_scales(torch.device("cuda", torch.cuda.current_device())) or vendor_reason(*sizes):
         raise PlanError(reason)
@@ -141,8 +136,6 @@ def int8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     Ours but "unchecked" compare the entries with the stated magnitude;
     `_int_mm` gets copies with zeros where its rules need them.
     """
-    import torch
-
     require_device()
     m, k, n = sizes
     generator = torch.Generator("cuda").manual_seed(seed)
@@ -171,8 +164,6 @@ def int8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 
 def int8_ahead(sizes: Sizes) -> None:
     """Our products of a row on operands without data."""
-    import torch
-
     require_device()
     m, k, n = sizes
     a, b = (torch.empty(size, dtype=torch.int8, device="meta") for size in ((m, k), (k, n)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from ...kernels.arrays import Tensor, torch
 from ...kernels.codegen.triton_tiles import candidates
 from ...kernels.cuda.level import cuda_level
 from ...kernels.cuda.machine import require_device
@@ -12,8 +13,6 @@ from ...kernels.dense.arrangements import arrangements, levels_of
 from ...kernels.torch.recipe import ProductRecipe
 from .case import Figures, Say
 from .contest import Contest, CudaClock
-
-Tensor = Any
 
 LEVELS = {7: 1, 49: 2, 343: 3}
 """Levels of Strassen with so many products."""
@@ -26,8 +25,6 @@ class Sums:
     """
 
     def __init__(self, dtype: str, rank: int, device: str = "cuda") -> None:
-        import torch
-
         require_device()
         levels = LEVELS[rank]
         schemes = ProductRecipe(("strassen",) * levels).schemes()

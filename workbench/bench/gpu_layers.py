@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from ...errors import PlanError
 from ...kernels import decision_for
+from ...kernels.arrays import torch
 from ...kernels.cuda import clock
 from ...kernels.cuda.requests import request_of
 from ...kernels.dense.chains import Chain
@@ -64,8 +65,6 @@ def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: S
 
     With `graphs` short products (SHORT) are replayed from CUDA graphs.
     """
-    import torch
-
     from ...kernels.torch.ops import matmul
 
     require_measured_gpu()
@@ -158,8 +157,6 @@ def choice_ahead(dtype: str, sizes: Sizes) -> None:
 
 def choice(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """The chosen plan against the best measured: all are checked and run once, those that come near in turn."""
-    import torch
-
     from ...kernels.torch.ops import bilinear_mm, matmul
 
     chosen, recipes = contenders(dtype, sizes)

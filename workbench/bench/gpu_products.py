@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import VerificationError
+from ...kernels.arrays import Tensor, torch
 from ...kernels.cuda.machine import require_device
 from ...kernels.precision import TF32, arithmetic_of
 from ...kernels.torch import dispatch
@@ -12,8 +13,6 @@ from ...kernels.torch.recipe import ProductRecipe
 from ..products import Sizes
 from .case import Say
 from .contest import Call, Calls, Contest, CudaClock, Judge, Truth, paired_ratios
-
-Tensor = Any
 
 LIMIT = 25.0
 """Most times the vendor's error that a product by a scheme may have; three levels in bfloat16 have 14."""
@@ -30,8 +29,6 @@ SPENT = 0.15
 
 def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
     """Standard normal matrices; for tf32, torch is set to multiply float32 in tf32."""
-    import torch
-
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = arithmetic_of(dtype).precision == TF32
     generator = torch.Generator("cuda").manual_seed(seed)
@@ -43,8 +40,6 @@ def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
 
 def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tensor]:
     """Return the like of `operands`, optionally stored by columns, without data."""
-    import torch
-
     torch.backends.cuda.matmul.allow_tf32 = arithmetic_of(dtype).precision == TF32
     m, k, n = sizes
     real = getattr(torch, arithmetic_of(dtype).dtype)
@@ -69,8 +64,6 @@ def all_ahead(*products: tuple[Any, ...]) -> None:
 
 def graphed(call: Call) -> Call:
     """The call as a CUDA graph that is replayed; returns what the captured one returned. It runs thrice before."""
-    import torch
-
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -90,8 +83,6 @@ def graphed(call: Call) -> Call:
 
 def peak_bytes(call: Call) -> int:
     """Bytes that a call allocates at most beside what was there, its result included; it runs once before."""
-    import torch
-
     call()
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
@@ -106,8 +97,6 @@ class VendorJudge:
     """A judge of products of a and b, whose errors must not be too far from `vendor`: `floor` above torch's own."""
 
     def __init__(self, a: Tensor, b: Tensor, floor: float = 0.0) -> None:
-        import torch
-
         self._truth = Truth(a, b, CHECKED_ROWS)
         self.vendor = self._truth.error(torch.matmul(a, b)) + floor
         # In float64 torch's own product is the truth: what a sum of k rounded terms may be off stands in for its error.

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import PlanError, VerificationError
 from ...kernels import Request
+from ...kernels.arrays import Tensor, torch
 from ...kernels.factored import BATCH_FIRST
 from ...kernels.kronecker import KroneckerSparse, Pattern
 from ..contenders import Contender, PlanContest
@@ -18,8 +19,6 @@ from .baselines import named_plan
 from .case import Say
 from .contest import Contest, CudaClock, relative
 from .ks_tables import Rows, by_dtype_and_layout
-
-Tensor = Any
 
 SPENT = 0.02
 """Seconds of one contender in a round."""
@@ -33,8 +32,6 @@ def permuted_product(x: Tensor, weights: Tensor, pattern: Pattern, first: bool) 
 
     x is (n, cols) where `first`, else (cols, n); so is the result.
     """
-    import torch
-
     a, b, c, d = pattern.sizes
     blocks = weights.reshape(a * d, b, c)
     if first:
@@ -49,8 +46,6 @@ def gradient_figures(
     pattern: Pattern, batch: int, dtype: str, order: str, rounds: int, seed: int, say: Say
 ) -> dict[str, Any]:
     """Milliseconds of dX and dW together, the graph kept; `ratio`: autograd's over ours."""
-    import torch
-
     from ...kernels.torch.structured import structured_mm
 
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -108,8 +103,6 @@ median of the ratios (float32, V100)."""
 
 def joules_of(request: Request, seed: int, say: Say) -> dict[str, float | None]:
     """Joules of one product by the planner's choice ("auto") and by each of BASELINES that runs; None: not readable."""
-    import torch
-
     contenders = tuple(Contender(name, named_plan(request, name), AUTO, name != AUTO) for name in (AUTO, *BASELINES))
     calls, _ = PlanContest(request, contenders, "", seed).prepared(say)
     times = Contest(calls, ROUNDS, CudaClock(), say).run().medians

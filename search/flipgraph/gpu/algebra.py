@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
-from .layout import PRIME, Form
-from .primitives import I32, U32, U64, Primitives
+from .layout import PRIME
+from .primitives import I32, U32, U64, KernelParts
 
 
-def make_ternary_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Create the arithmetic over {-1, 0, 1}: a value is the mask of its 1s and that of its -1s."""
-    jit, word_type = prims.jit, U64 if form.wide else U32
+def make_ternary_algebra(parts: KernelParts) -> None:
+    """Add the arithmetic over {-1, 0, 1}: a value is the mask of its 1s and that of its -1s."""
+    jit, word_type = parts.jit, U64 if parts.form.wide else U32
 
     @jit
     def is_zero(value):
@@ -48,13 +45,11 @@ def make_ternary_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
     def zero():
         return word_type(0), word_type(0)
 
-    return SimpleNamespace(is_zero=is_zero, same=same, add=add, turn=turn, zero=zero, support_of=support_of)
 
-
-def make_plain_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Create the arithmetic over GF(2): a value is a mask."""
-    jit, word_type = prims.jit, U64 if form.wide else U32
-    bits, prime = 16 * form.parts, U64(PRIME)
+def make_plain_algebra(parts: KernelParts) -> None:
+    """Add the arithmetic over GF(2): a value is a mask."""
+    jit, word_type = parts.jit, U64 if parts.form.wide else U32
+    bits, prime = 16 * parts.form.parts, U64(PRIME)
 
     @jit
     def is_zero(value):
@@ -86,14 +81,12 @@ def make_plain_algebra(prims: Primitives, form: Form) -> SimpleNamespace:
     def zero():
         return word_type(0)
 
-    return SimpleNamespace(is_zero=is_zero, same=same, add=add, turn=turn, zero=zero, support_of=support_of)
 
+def make_cost(parts: KernelParts) -> None:
+    """Add the cost of a term beside the rank: 1 if it is full ("full"), or 0."""
+    jit, support_of = parts.jit, parts.support_of
 
-def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
-    """Create the cost of a term beside the rank: 1 if it is full ("full"), or 0."""
-    jit = prims.jit
-
-    if cost == "full":
+    if parts.kind_of_cost == "full":
 
         @jit
         def lies_in_half(halves, f, support):
@@ -114,16 +107,15 @@ def make_cost(prims: Primitives, cost: str, support_of: Any) -> Any:
         def cost(halves, f, a, g, b, e, c):
             return I32(0)
 
-    return cost
 
-
-def make_algebra(prims: Primitives, form: Form, cost: str) -> SimpleNamespace:
-    """Create `is_zero`, `same`, `add` (with a flag: it fits), `turn` (to the canonical sign), `reversed_of`, `cost`."""
-    jit, half, word_type = prims.jit, form.half, U64 if form.wide else U32
+def make_algebra(parts: KernelParts) -> None:
+    """Add `is_zero`, `same`, `add` (with a flag: it fits), `turn` (to the canonical sign), `reversed_of`, `cost`."""
+    half, word_type = parts.form.half, U64 if parts.form.wide else U32
     low_half = word_type((1 << half) - 1)
-    ring = make_ternary_algebra(prims, form) if form.ternary else make_plain_algebra(prims, form)
+    (make_ternary_algebra if parts.form.ternary else make_plain_algebra)(parts)
+    make_cost(parts)
 
-    @jit
+    @parts.jit
     def reversed_of(value):
         """Return a matrix with rows and columns in reverse order if that is a symmetry of the walk, else unchanged."""
         if half == 0:
@@ -131,5 +123,3 @@ def make_algebra(prims: Primitives, form: Form, cost: str) -> SimpleNamespace:
         return word_type(
             word_type(value >> word_type(half)) | word_type(word_type(value & low_half) << word_type(half))
         )
-
-    return SimpleNamespace(**vars(ring), reversed_of=reversed_of, cost=make_cost(prims, cost, ring.support_of))

@@ -8,17 +8,15 @@ the thread, a `slot` and a factor `f` are uint32.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 from .chains import make_chains
-from .layout import Form
-from .primitives import I32, U32, U64, Primitives
+from .primitives import I32, U32, U64, KernelParts
 from .values import make_binary_values, make_ternary_values
 
 
-def make_access(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Create functions that locate, read and write parts of values and words of sets."""
-    jit, threads, width, masks, plane = prims.jit, U64(form.threads), U32(form.width), form.masks, form.plane
+def make_access(parts: KernelParts) -> None:
+    """Add functions that locate, read and write parts of values and words of sets."""
+    jit, form = parts.jit, parts.form
+    threads, width, masks, plane = U64(form.threads), U32(form.width), form.masks, form.plane
     near, stride, distant = form.near, U32(form.stride), U32(form.far)
     active_base = near * plane
 
@@ -59,12 +57,10 @@ def make_access(prims: Primitives, form: Form) -> SimpleNamespace:
         """Return the index in `fast` of word q of the active set of a factor."""
         return (U64(active_base) + U64(U32(f * U32(masks)) + q)) * threads + lane
 
-    return SimpleNamespace(row_of=row_of, part=part, set_part=set_part, print_at=print_at, active_at=active_at)
 
-
-def make_scans(prims: Primitives, form: Form) -> SimpleNamespace:
-    """Create functions that scan all slots of a mask word at once, and select a bit of the result."""
-    jit, popcount, differs = prims.jit, prims.popcount, prims.differs
+def make_scans(parts: KernelParts) -> None:
+    """Add functions that scan all slots of a mask word at once, and select a bit of the result."""
+    jit, form, popcount, differs = parts.jit, parts.form, parts.popcount, parts.differs
     threads, width = U64(form.threads), U32(form.width)
     whole, tail = form.width // 16, form.width % 16
     tail_mask = U32(((1 << tail) - 1) * 0x10001)
@@ -108,20 +104,16 @@ def make_scans(prims: Primitives, form: Form) -> SimpleNamespace:
         turned = U32(U32(word >> spin) | U32(word << U32(U32(U32(32) - spin) & U32(31))))
         return U32(U32(first(turned) + spin) & U32(31))
 
-    return SimpleNamespace(scan=scan, taken=taken, negatives=negatives, pick=pick)
 
-
-def make_draws(
-    prims: Primitives, form: Form, access: SimpleNamespace, scans: SimpleNamespace, chains: SimpleNamespace
-) -> SimpleNamespace:
-    """Create functions that draw and update active slots, and slots of equal fingerprints."""
-    jit, masks = prims.jit, form.masks
-    family = 3 if form.symmetric else 1
+def make_draws(parts: KernelParts) -> None:
+    """Add functions that draw and update active slots, and slots of equal fingerprints."""
+    jit, masks = parts.jit, parts.form.masks
+    family = 3 if parts.form.symmetric else 1
     words = family * masks
-    active_at, pick, negatives = access.active_at, scans.pick, scans.negatives
-    own_words, scans_of, sets_of, note_all = chains.own_words, chains.scans, chains.sets_of, chains.note_all
-    without, any_of, count_of = chains.without, chains.any_of, chains.count_of
-    first_of, number_of, holder_of = chains.first_of, chains.number_of, chains.holder_of
+    active_at, pick, negatives = parts.active_at, parts.pick, parts.negatives
+    own_words, scans_of, sets_of, note_all = parts.own_words, parts.scans, parts.sets_of, parts.note_all
+    without, any_of, count_of = parts.without, parts.any_of, parts.count_of
+    first_of, number_of, holder_of = parts.first_of, parts.number_of, parts.holder_of
 
     @jit
     def own_of(slot):
@@ -185,18 +177,11 @@ def make_draws(
             place = U32(place - U32(f * U32(masks)))
         return I32(1), f, U32(U32(place << U32(5)) | bit), draw
 
-    return SimpleNamespace(meets=meets, note=note, leave=leave, partner=partner, active=active)
 
-
-def make_cells(prims: Primitives, form: Form, algebra: SimpleNamespace) -> SimpleNamespace:
-    """Create the memory operations of a layout, as functions for the kernel to call."""
-    access = make_access(prims, form)
-    if form.ternary:
-        values = make_ternary_values(prims, form, access)
-    else:
-        values = make_binary_values(prims, form, access, algebra)
-    scans = make_scans(prims, form)
-    draws = make_draws(prims, form, access, scans, make_chains(prims, form, access, scans))
-    return SimpleNamespace(
-        **vars(values), **vars(draws), print_at=access.print_at, active_at=access.active_at, taken=scans.taken
-    )
+def make_cells(parts: KernelParts) -> None:
+    """Add the memory operations of a layout, as functions for the kernel to call."""
+    make_access(parts)
+    (make_ternary_values if parts.form.ternary else make_binary_values)(parts)
+    make_scans(parts)
+    make_chains(parts)
+    make_draws(parts)

@@ -6,25 +6,22 @@ each function is put together for their number, as a loop over them would be one
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
 from ....jit import named
-from .layout import Form
-from .primitives import U32, Primitives
+from .primitives import U32, KernelParts
 
 
-def make_chains(prims: Primitives, form: Form, access: SimpleNamespace, scanning: SimpleNamespace) -> SimpleNamespace:
-    """Create functions that read and write all words of sets: scans, active sets, differences, counts."""
-    masks, words = form.masks, (3 if form.symmetric else 1) * form.masks
-    places = [(f"U32({n // masks})" if form.symmetric else "f", n % masks) for n in range(words)]
-    names = {"U32": U32, "scan": scanning.scan, "active_at": access.active_at, "popcount": prims.popcount}
+def make_chains(parts: KernelParts) -> None:
+    """Add functions that read and write all words of sets: scans, active sets, differences, counts."""
+    masks, symmetric = parts.form.masks, parts.form.symmetric
+    words = (3 if symmetric else 1) * masks
+    places = [(f"U32({n // masks})" if symmetric else "f", n % masks) for n in range(words)]
+    names = {"U32": U32, "scan": parts.scan, "active_at": parts.active_at, "popcount": parts.popcount}
 
-    def unrolled(parameters: str, *lines: str) -> Any:
-        """Return the compiled function of these lines."""
-        scope, source = dict(names), f"def function({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
+    def unroll(name: str, parameters: str, *lines: str) -> None:
+        """Add the function of these lines."""
+        scope, source = dict(names), f"def {name}({parameters}):\n" + "".join(f"    {line}\n" for line in lines)
         exec(source, scope)
-        return prims.jit(named(scope["function"], source))
+        parts.jit(named(scope[name], source))
 
     def tuple_of(*words: str) -> str:
         return f"return ({', '.join(words)},)"
@@ -40,28 +37,28 @@ def make_chains(prims: Primitives, form: Form, access: SimpleNamespace, scanning
     for n in range(1, words):
         holders += [f"below = U32(below + popcount(found[{n - 1}]))"]
         holders += [f"if k >= below: word, at = found[{n}], U32({n})"]
-    return SimpleNamespace(
-        # The words of the set of one slot, which is bit `bit` of word `number`.
-        own_words=unrolled(
-            "number, bit",
-            *(f"word{q} = U32({word})" for q, word in enumerate(others)),
-            f"word{masks - 1} = U32({' ^ '.join(['bit', *(f'word{q}' for q in range(masks - 1))])})",
-            tuple_of(*(f"word{q}" for q in range(masks))),
-        ),
-        scans=unrolled(
-            "fast, lane, f, negative", tuple_of(*(f"scan(fast, lane, {f}, U32({q}), negative)" for f, q in places))
-        ),
-        sets_of=unrolled("fast, lane, f", tuple_of(*(f"fast[active_at(lane, {f}, U32({q}))]" for f, q in places))),
-        note_all=unrolled("fast, lane, f, sets, own, found, bit", *notes),
-        without=unrolled(
-            "found, own, slots",
-            tuple_of(*(f"U32(found[{n}] & slots & U32(~own[{q}]))" for n, (_, q) in enumerate(places))),
-        ),
-        any_of=unrolled("found", f"return U32({' | '.join(f'found[{n}]' for n in range(words))})"),
-        count_of=unrolled("found", f"return U32({' + '.join(f'popcount(found[{n}])' for n in range(words))})"),
-        # The first nonempty word, and its index.
-        first_of=unrolled("found", f"word, at = found[{words - 1}], U32({words - 1})", *firsts, "return word, at"),
-        number_of=unrolled("found, number", "word = found[0]", *numbered, "return word"),
-        # The word that contains the k-th of all set bits, and its index.
-        holder_of=unrolled("found, k", "word, at, below = found[0], U32(0), U32(0)", *holders, "return word, at"),
+    # The words of the set of one slot, which is bit `bit` of word `number`.
+    unroll(
+        "own_words",
+        "number, bit",
+        *(f"word{q} = U32({word})" for q, word in enumerate(others)),
+        f"word{masks - 1} = U32({' ^ '.join(['bit', *(f'word{q}' for q in range(masks - 1))])})",
+        tuple_of(*(f"word{q}" for q in range(masks))),
     )
+    unroll(
+        "scans", "fast, lane, f, negative", tuple_of(*(f"scan(fast, lane, {f}, U32({q}), negative)" for f, q in places))
+    )
+    unroll("sets_of", "fast, lane, f", tuple_of(*(f"fast[active_at(lane, {f}, U32({q}))]" for f, q in places)))
+    unroll("note_all", "fast, lane, f, sets, own, found, bit", *notes)
+    unroll(
+        "without",
+        "found, own, slots",
+        tuple_of(*(f"U32(found[{n}] & slots & U32(~own[{q}]))" for n, (_, q) in enumerate(places))),
+    )
+    unroll("any_of", "found", f"return U32({' | '.join(f'found[{n}]' for n in range(words))})")
+    unroll("count_of", "found", f"return U32({' + '.join(f'popcount(found[{n}])' for n in range(words))})")
+    # The first nonempty word, and its index.
+    unroll("first_of", "found", f"word, at = found[{words - 1}], U32({words - 1})", *firsts, "return word, at")
+    unroll("number_of", "found, number", "word = found[0]", *numbered, "return word")
+    # The word that contains the k-th of all set bits, and its index.
+    unroll("holder_of", "found, k", "word, at, below = found[0], U32(0), U32(0)", *holders, "return word, at")

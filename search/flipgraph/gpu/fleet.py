@@ -9,18 +9,17 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
+from ....schemes_db.factor import IntArray
+from ...runs.snapshot import Arrays, Checkpointed
 from ...seeds import splitmix, splitmix_range
-from ...terms.involution import Swaps
 from ...turn_fleet import Goal, TurnFleet
 from ..policy import Policy
 from .device import chosen_gpus
 from .kernel import STEPS
-from .layout import WalkerLayout
+from .layout import GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
 from .numbers import numbers_of, thresholds_of
 from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
-
-Places = npt.NDArray[np.int64]
 
 ELITE = 2048
 """Maximum number of the best walkers that a selection copies from."""
@@ -29,22 +28,20 @@ _SELECTION = 1 << 40
 """First index of the random states of the host, beyond those of walkers."""
 
 
-def slots_for(
-    starts: Sequence[Scheme], spare: int, falling: bool, symmetric: bool, reversible: bool, swaps: Swaps | None = None
-) -> int:
+def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk) -> int:
     """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)
-    if reversible:
+    if walk.reversible:
         # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a warp.
-        held = max(orbits_in_pairs(scheme, symmetric, swaps) for scheme in starts)
-        return held + (min(spare // 3, 2) + 8 if symmetric else min(spare // 2, 4) + 4)
-    if symmetric:
+        held = max(orbits_in_pairs(scheme, walk) for scheme in starts)
+        return held + (min(spare // 3, 2) + 8 if walk.symmetric else min(spare // 2, 4) + 4)
+    if walk.symmetric:
         return (largest + 2) // 3 + spare // 3 + 2
     # The rank of a naive scheme falls before a plus is useful: it needs slots for its own terms only.
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
 
 
-class Fleet(TurnFleet):
+class Fleet(TurnFleet, Checkpointed):
     """Walkers from some schemes of one target, which minimise a score: the rank, or rank and cost.
 
     Walker w starts at scheme w modulo their number; a restart uses one of them by the walker's own
@@ -58,17 +55,17 @@ class Fleet(TurnFleet):
         flips, launches, seconds: totals; seconds are those of launches, without compilation.
 
     Args:
-        symmetric, reversible: walks on schemes that are invariant under a cyclic shift of the matrices, and under a
-            reversal of rows and columns.
-        swaps: another involution than reversal; without the cyclic shift.
         starts: schemes of one target, over Z2 or a ring that reduces modulo 2, or ternary ones.
         walkers: number of walkers; None for the most that are resident on the GPUs at once.
+        walk: the name of a walk of `layout.WALKS`, also with swaps.
         room: number of slots beyond the terms of the largest start.
         device: "cuda" for the current GPU, "cuda:0,1" for some, "cuda:all" for all, "cpu" for the twin.
 
     Raises:
         PlanError: the starts do not fit, there is no GPU, or numba-cuda is absent or unfit.
     """
+
+    STATE = ("_sent", "roots", "flips", "launches", "_draws")
 
     def __init__(
         self,
@@ -77,10 +74,7 @@ class Fleet(TurnFleet):
         *,
         seed: int = 0,
         walkers: int | None = None,
-        ternary: bool = False,
-        symmetric: bool = False,
-        reversible: bool = False,
-        swaps: Swaps | None = None,
+        walk: str = "flip",
         room: int | None = None,
         device: str = "cuda",
     ) -> None:
@@ -89,15 +83,9 @@ class Fleet(TurnFleet):
         if walkers is not None and walkers < 1:
             raise PlanError("a fleet needs at least 1 walker")
         self.policy = (policy or Policy()).checked()
-        self.layout = WalkerLayout.fitting(
-            starts[0].target,
-            slots_for(starts, self.policy.margin if room is None else room, room is None, symmetric, reversible, swaps),
-            ternary=ternary,
-            symmetric=symmetric,
-            reversible=reversible,
-            swaps=swaps,
-            whole=self.policy.orbits == "whole",
-        )
+        kind = gpu_walk(walk)
+        slots = slots_for(starts, self.policy.margin if room is None else room, room is None, kind)
+        self.layout = WalkerLayout.fitting(starts[0].target, slots, kind, self.policy.orbits == "whole")
         if self.policy.cost == "full" and not self.layout.halves.any():
             raise PlanError(f"{starts[0].target} has no half blocks: there are no full products to count")
         self._starts = pack_all(self.layout, starts)
@@ -175,11 +163,11 @@ class Fleet(TurnFleet):
         for part in self._parts:
             part.put("pool", pool.ravel())
 
-    def send(self, walkers: npt.NDArray[np.int64], entries: npt.NDArray[np.int64]) -> None:
+    def send(self, walkers: IntArray, entries: IntArray) -> None:
         """Restart these walkers at the next launch from entries of the pool: the starts, then the elite."""
         self._sent[walkers] = entries
 
-    def enter(self, schemes: Sequence[Scheme]) -> npt.NDArray[np.int64]:
+    def enter(self, schemes: Sequence[Scheme]) -> IntArray:
         """Replace the elite of the pool by these schemes and return their entries; earlier entries become invalid.
 
         Raises:
@@ -188,7 +176,7 @@ class Fleet(TurnFleet):
         self._fill_pool(pack_all(self.layout, schemes))
         return len(self._starts) + np.arange(len(schemes))
 
-    def rewind(self, walkers: npt.NDArray[np.int64]) -> None:
+    def rewind(self, walkers: IntArray) -> None:
         """Restart these walkers at the next launch from their first starts."""
         self.send(walkers, walkers % len(self._starts))
         self.roots[walkers] = walkers
@@ -198,7 +186,7 @@ class Fleet(TurnFleet):
         self._draws += 1
         selection, rng = self.policy.selection, np.random.default_rng(splitmix(self._seed, _SELECTION + self._draws))
         order = np.lexsort((rng.random(self.walkers), self.score))
-        elite, losers, entries = list[Places](), list[Places](), list[Places]()
+        elite, losers, entries = list[IntArray](), list[IntArray](), list[IntArray]()
         for island in range(selection.islands):
             own = order[order % selection.islands == island]
             worst, best = (round(share * len(own)) for share in (selection.worst, selection.best))
@@ -214,11 +202,11 @@ class Fleet(TurnFleet):
         self.send(sent, len(self._starts) + chosen)
         self.roots[sent] = self.roots[members[chosen]]
 
-    def found(self, goal: int) -> npt.NDArray[np.int64]:
+    def found(self, goal: int) -> IntArray:
         """Return the walkers whose score is at most `goal`, in order."""
         return np.flatnonzero(self.score <= goal)
 
-    def ranks(self) -> npt.NDArray[np.int64]:
+    def ranks(self) -> IntArray:
         """Return (walkers,): the current rank of each; `score` is the lowest since its start."""
         return ranks_of(self.layout, self._gather("state").reshape(self.walkers, -1))
 
@@ -229,7 +217,7 @@ class Fleet(TurnFleet):
         return unpack(self.layout, state, provenance)
 
     @property
-    def steps(self) -> npt.NDArray[np.int64]:
+    def steps(self) -> IntArray:
         """(walkers,): total steps of each."""
         return self._gather("counters")[:, STEPS]
 
@@ -237,28 +225,15 @@ class Fleet(TurnFleet):
         """Return the scheme that `rewind` sends a walker to."""
         return unpack(self.layout, self._starts[walker % len(self._starts)])
 
-    def start_ranks(self, walkers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def start_ranks(self, walkers: IntArray) -> IntArray:
         """Return the ranks of the first starts of some walkers."""
         return self._start_ranks[walkers % len(self._start_ranks)]
 
-    def to_arrays(self) -> dict[str, Array]:
+    def to_arrays(self) -> Arrays:
         """Return the state as arrays, for a checkpoint between launches."""
-        arrays = {name: self._gather(name) for name in KEPT}
-        numbers = np.array([self.flips, self.launches, self._draws], dtype=np.int64)
-        return {
-            **arrays,
-            "sent": self._sent.copy(),
-            "elite": self._elite,
-            "roots": self.roots.copy(),
-            "numbers": numbers,
-        }
+        return super().to_arrays() | {name: self._gather(name) for name in KEPT} | {"elite": self._elite}
 
-    def take_arrays(self, arrays: dict[str, Array]) -> None:
-        """Restore a state of `to_arrays`.
-
-        Raises:
-            PlanError: the state is of another fleet.
-        """
+    def take_arrays(self, arrays: Arrays) -> None:
         if arrays["score"].shape != (self.walkers,) or arrays["best"].size != self.walkers * self.layout.form.words:
             raise PlanError(f"the checkpoint is of another fleet than this one of {self.walkers} walkers")
         for name in KEPT:
@@ -266,7 +241,5 @@ class Fleet(TurnFleet):
             for part, piece in zip(self._parts, np.split(arrays[name], self._ends[:-1] * wide), strict=True):
                 part.put(name, piece)
         self._fill_pool(arrays["elite"].astype(np.uint32))
-        self._sent = arrays["sent"].astype(np.int32)
-        self.roots = arrays["roots"].astype(np.int64)
-        self.flips, self.launches, self._draws = (int(x) for x in arrays["numbers"].tolist())
+        super().take_arrays(arrays)
         self.score = arrays["score"].astype(np.int32)

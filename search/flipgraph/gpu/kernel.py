@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 
 from ....jit import njit
@@ -13,7 +12,7 @@ from .cells import make_cells
 from .layout import MAX_CUBES, Form
 from .moves import FLIP, NONE, make_moves
 from .numbers import COST_WEIGHT, FAILS, MARGIN, PLUS_AFTER, RANK_WEIGHT, RESTART_AFTER, STARTS, TRAP_RANK
-from .primitives import I32, U32, U64, Primitives, gpu, processor
+from .primitives import I32, U32, U64, KernelParts, gpu, processor
 
 WALK_BEST, SINCE, MISSES, WALK_STEPS, STEPS, PLUSES, RESTARTS, GAIN_STEP = range(8)
 """Indices of a walker's counters: the lowest rank since the start, steps since an event, consecutive draws
@@ -23,12 +22,10 @@ last improvement of its score."""
 COUNTERS = 8
 
 
-def make_transfer(
-    prims: Primitives, form: Form, cells: SimpleNamespace, moves: SimpleNamespace
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Create the functions that load a state from global memory, and store it."""
-    jit, is_live, weight = prims.jit, moves.is_live, moves.weight
-    taken, active_at = cells.taken, cells.active_at
+def make_transfer(parts: KernelParts) -> None:
+    """Add the functions that load a state from global memory, and store it."""
+    jit, form, is_live, weight = parts.jit, parts.form, parts.is_live, parts.weight
+    taken, active_at = parts.taken, parts.active_at
     threads, masks, room = U64(form.threads), form.masks, 32 * form.masks
     near, plane = form.near, form.plane
     signs, near_signs = form.signs, near * plane + 3 * masks
@@ -70,18 +67,16 @@ def make_transfer(
         for w in range(cube_words):
             goal[base + U64(cubes + w)] = far[own + U64(cubes + w)]
 
-    return load, store
 
-
-def make_launch(prims: Primitives, form: Form, cost: str) -> Callable[..., Any]:
+def make_launch(parts: KernelParts) -> Any:
     """Create the function that advances one walker by a number of steps; `arrays` are those of a kernel."""
-    algebra, biased, words, jit = make_algebra(prims, form, cost), cost != "", form.words, prims.jit
-    cells = make_cells(prims, form, algebra)
-    moves = make_moves(prims, form, cells, algebra, biased)
-    next_draw, step, plus, total_cost = moves.next_draw, moves.step, moves.plus, moves.total_cost
-    load, store = make_transfer(prims, form, cells, moves)
+    for make in (make_algebra, make_cells, make_moves, make_transfer):
+        make(parts)
+    words, biased = parts.form.words, parts.kind_of_cost != ""
+    next_draw, step, plus, total_cost = parts.next_draw, parts.step, parts.plus, parts.total_cost
+    load, store = parts.load, parts.store
 
-    @jit
+    @parts.jit
     def launch(fast, lane, walker, arrays, steps):
         """Advance a walker from its own state or, if `origin` is not negative, from an entry of the pool."""
         state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy = arrays
@@ -162,7 +157,7 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
     launch.
     """
     variant = f"{form} {cost}"
-    launch = make_launch(processor(variant), form, cost)
+    launch = make_launch(KernelParts(processor(variant), form, cost))
     threads = form.threads
 
     @njit(_nrt=False, variant=variant)
@@ -178,7 +173,7 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
     from .device import cuda_module
 
     cuda = cuda_module()
-    launch = make_launch(gpu(), form, cost)
+    launch = make_launch(KernelParts(gpu(), form, cost))
     threads = form.threads
 
     def walk(walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps):

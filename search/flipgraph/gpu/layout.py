@@ -10,14 +10,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Kind, Target
+from ....schemes_db.factor import IntArray
 from ...terms.involution import Swaps, checked, held_entries, reversal
 from ...terms.orbits import WHOLE_REFUSED, side
+from ..walkers import PAIRS, walk_kind
 
 Words = npt.NDArray[np.uint32]
 
@@ -42,6 +45,47 @@ HASH = 0x9E3779B97F4A7C15
 def bit_print(bit: int) -> int:
     """Return the summand, modulo 2, of a set bit above the 15th in the fingerprint."""
     return (bit * PRIME >> 11) & 0xFFFF
+
+
+class GpuWalk(NamedTuple):
+    """A walk that runs on a GPU.
+
+    Attributes:
+        ternary: over {-1, 0, 1}, else modulo 2.
+        symmetric, reversible: on schemes that are invariant under a cyclic shift of the matrices, and under a reversal
+            of rows and columns.
+        cost: of a term beside the rank, one of `policy.COSTS`.
+        swaps: those of another involution than reversal.
+    """
+
+    ternary: bool = False
+    symmetric: bool = False
+    reversible: bool = False
+    cost: str = ""
+    swaps: Swaps | None = None
+
+
+WALKS = {
+    "flip": GpuWalk(),
+    "flip-half": GpuWalk(cost="full"),
+    "flip-zt": GpuWalk(ternary=True),
+    "flip-c3": GpuWalk(symmetric=True),
+    "flip-c3z2": GpuWalk(symmetric=True, reversible=True),
+    PAIRS: GpuWalk(reversible=True),
+}
+"""The walks that run on a GPU, by name."""
+
+
+def gpu_walk(name: str) -> GpuWalk:
+    """Return a walk by its name, with the swaps after a colon, see `walkers.walk_kind`.
+
+    Raises:
+        PlanError: the walk does not run on GPUs.
+    """
+    kind, swaps = walk_kind(name)
+    if kind not in WALKS:
+        raise PlanError(f"walk {name!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
+    return WALKS[kind]._replace(swaps=swaps)
 
 
 @dataclass(frozen=True)
@@ -88,7 +132,7 @@ class Form:
         return 2 * self.width
 
     @cached_property
-    def slot_ids(self) -> npt.NDArray[np.int64]:
+    def slot_ids(self) -> IntArray:
         """Ids of the slots."""
         numbers = np.arange(32 * self.masks)
         return numbers[(numbers >> 5) * 16 + (numbers & 15) < self.width]
@@ -109,7 +153,7 @@ class Form:
         return -(-3 * self.far // 4) * 4
 
     @cached_property
-    def places(self) -> npt.NDArray[np.int64]:
+    def places(self) -> IntArray:
         """(planes, 3, width): indices of the words in a state. Near planes come first, by factor.
 
         The far parts of a row are contiguous.
@@ -162,43 +206,26 @@ class WalkerLayout:
     swaps: Swaps | None = None
 
     @classmethod
-    def fitting(
-        cls,
-        target: Target,
-        slots: int,
-        *,
-        ternary: bool = False,
-        symmetric: bool = False,
-        reversible: bool = False,
-        swaps: Swaps | None = None,
-        whole: bool = False,
-    ) -> WalkerLayout:
-        """Return a layout for `slots` terms, or orbits: of a cyclic shift if `symmetric`, a reversal if `reversible`.
-
-        With `swaps` orbits are under another involution, without the shift. With `whole` no orbit becomes its own
-        reversal. `ternary` selects coefficients -1, 0, 1, else modulo 2.
+    def fitting(cls, target: Target, slots: int, walk: GpuWalk = WALKS["flip"], whole: bool = False) -> WalkerLayout:
+        """Return a layout for `slots` terms, or orbits in a symmetric walk; with `whole` none becomes its own reversal.
 
         Raises:
-            PlanError: a factor has more than 64 blocks, `slots` is not from 2 to 512, or the options are inconsistent.
+            PlanError: a factor has more than 64 blocks, `slots` is not from 2 to 512, or the walk does not fit.
         """
         bits = max(int((kinds != Kind.ABSENT).sum()) for kinds in target.kind_arrays)
         if bits > 64:
             raise PlanError(f"{target} has a factor of {bits} blocks; a GPU walk packs at most 64")
         if not 2 <= slots <= MAX_SLOTS:
             raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_SLOTS}")
-        if symmetric:
+        if walk.symmetric:
             side(target)
-        if swaps is not None and (symmetric or not reversible):
-            raise PlanError("swaps are of walks on schemes that are invariant under an involution alone")
-        involution = checked(reversal(target) if swaps is None else swaps, target) if reversible else None
-        if (symmetric or reversible) and ternary:
-            raise PlanError("symmetric GPU walks are over Z2 only: take ring Z2, or Z and lift")
-        if whole and not reversible:
+        involution = checked(walk.swaps or reversal(target), target) if walk.reversible else None
+        if whole and not walk.reversible:
             raise PlanError(WHOLE_REFUSED)
         # Whole bytes: formats share kernels, and the number of parts is the same.
         half = -(-held_entries(target, involution) // 8) * 8 if involution else 0
-        form = Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), ternary, symmetric, half, whole)
-        return cls(target, form, swaps)
+        form = Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), walk.ternary, walk.symmetric, half, whole)
+        return cls(target, form, walk.swaps)
 
     @property
     def involution(self) -> Swaps:
@@ -206,7 +233,7 @@ class WalkerLayout:
         return reversal(self.target) if self.swaps is None else self.swaps
 
     @cached_property
-    def places(self) -> tuple[npt.NDArray[np.int64], ...]:
+    def places(self) -> tuple[IntArray, ...]:
         """Flat indices of the block of each bit, for each factor: half blocks first, without absent ones."""
         orders = []
         for kinds in self.target.kind_arrays:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from ....schemes_db.factor import IntArray
 from .device import DeviceLostError, cuda_module, driver_errors, first_line
 from .kernel import COUNTERS, make_kernel, twin
 from .kernel_cache import KernelCache
@@ -68,7 +69,7 @@ class HostMemory:
         """Return one walker's words of "state" or "best"."""
         return self._arrays[name][walker * self._form.words :][: self._form.words].copy()
 
-    def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
+    def start(self, numbers: IntArray, steps: int) -> None:
         """Start a launch."""
         self._run(self._fast, self.walkers, (*(self._arrays[name] for name in PASSED), numbers), steps)
 
@@ -154,7 +155,7 @@ class GpuMemory:
         words = self._form.words
         return self._on_gpu(lambda: self._arrays[name][walker * words : (walker + 1) * words].copy_to_host())
 
-    def start(self, numbers: npt.NDArray[np.int64], steps: int) -> None:
+    def start(self, numbers: IntArray, steps: int) -> None:
         self.put("policy", numbers)
         a, threads = self._arrays, self._form.threads
 

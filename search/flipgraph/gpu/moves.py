@@ -8,12 +8,8 @@ the cyclic shift, where a flip is of two orbits, shifted so that the equal facto
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any
-
-from .layout import Form
 from .orbits import make_orbits
-from .primitives import I32, U32, U64, Primitives
+from .primitives import I32, U32, U64, KernelParts
 
 NONE, IDLE, FLIP = 0, 1, 2
 """Events of a step: no active slot in the drawn factor, no change, a flip."""
@@ -24,12 +20,12 @@ PLUS_TRIES = 32
 _MULTIPLIER = U64(6364136223846793005)
 
 
-def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace) -> SimpleNamespace:
-    """Create functions shared by all moves: draws, slots and their values."""
-    jit, room, width = prims.jit, 32 * form.masks, U32(form.width)
-    get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
-    sign_of, turn_sign = cells.sign_of, cells.turn_sign
-    is_zero, turn, zero = algebra.is_zero, algebra.turn, algebra.zero
+def make_terms(parts: KernelParts) -> None:
+    """Add functions shared by all moves: draws, slots and their values."""
+    jit, room, width = parts.jit, 32 * parts.form.masks, U32(parts.form.width)
+    get, put, meets, note, leave = parts.get, parts.put, parts.meets, parts.note, parts.leave
+    sign_of, turn_sign = parts.sign_of, parts.turn_sign
+    is_zero, turn, zero = parts.is_zero, parts.turn, parts.zero
 
     @jit
     def next_draw(rng, walker):
@@ -71,36 +67,20 @@ def make_terms(prims: Primitives, form: Form, cells: SimpleNamespace, algebra: S
                 slot = U32(n)
         return slot
 
-    return SimpleNamespace(
-        next_draw=next_draw,
-        after=after,
-        drop=drop,
-        is_live=is_live,
-        set_value=set_value,
-        free_slot=free_slot,
-    )
 
-
-def make_step(
-    prims: Primitives,
-    form: Form,
-    cells: SimpleNamespace,
-    algebra: SimpleNamespace,
-    terms: SimpleNamespace,
-    orbits: SimpleNamespace,
-    biased: bool,
-) -> Any:
-    """Create the function that tries a flip of two terms or of two orbits, the second reversed if its matrix is."""
-    jit, symmetric, paired, hashed = prims.jit, form.symmetric, form.half > 0, form.planes > 1
+def make_step(parts: KernelParts) -> None:
+    """Add the function that tries a flip of two terms or of two orbits, the second reversed if its matrix is."""
+    form, biased = parts.form, parts.kind_of_cost != ""
+    symmetric, paired, hashed = form.symmetric, form.half > 0, form.planes > 1
     unit = I32(3 if form.symmetric else 1)
-    get, put, meets, note, leave = cells.get, cells.put, cells.meets, cells.note, cells.leave
-    sign_of, turn_sign, print_at = cells.sign_of, cells.turn_sign, cells.print_at
-    partner, active, cost = cells.partner, cells.active, algebra.cost
-    is_zero, same, add, turn = algebra.is_zero, algebra.same, algebra.add, algebra.turn
-    reversed_of, after, drop = algebra.reversed_of, terms.after, terms.drop
-    terms_of, reduce, into_cubes = orbits.terms_of, orbits.reduce, orbits.into_cubes
+    get, put, meets, note, leave = parts.get, parts.put, parts.meets, parts.note, parts.leave
+    sign_of, turn_sign, print_at = parts.sign_of, parts.turn_sign, parts.print_at
+    partner, active, cost = parts.partner, parts.active, parts.cost
+    is_zero, same, add, turn = parts.is_zero, parts.same, parts.add, parts.turn
+    reversed_of, after, drop = parts.reversed_of, parts.after, parts.drop
+    terms_of, reduce, into_cubes = parts.terms_of, parts.reduce, parts.into_cubes
 
-    @jit
+    @parts.jit
     def step(fast, far, lane, own, halves, accept, draw):
         """Try a flip; return (event, change of the rank, change of the cost).
 
@@ -184,25 +164,16 @@ def make_step(
                 gone = I32(gone + into_cubes(fast, far, lane, own, j, a, unit))
         return I32(FLIP), gone, rise
 
-    return step
 
+def make_plus(parts: KernelParts) -> None:
+    """Add the plus transition, which splits two terms or orbits, of equal size, into three."""
+    symmetric, room, paired = parts.form.symmetric, 32 * parts.form.masks, parts.form.half > 0
+    get, sign_of, turn_sign = parts.get, parts.sign_of, parts.turn_sign
+    same, add, next_draw, after = parts.same, parts.add, parts.next_draw, parts.after
+    is_live, set_value, free_slot = parts.is_live, parts.set_value, parts.free_slot
+    reversed_of, weight, reduce = parts.reversed_of, parts.weight, parts.reduce
 
-def make_plus(
-    prims: Primitives,
-    form: Form,
-    cells: SimpleNamespace,
-    algebra: SimpleNamespace,
-    terms: SimpleNamespace,
-    orbits: SimpleNamespace,
-) -> Any:
-    """Create the plus transition, which splits two terms or orbits, of equal size, into three."""
-    jit, symmetric, room, paired = prims.jit, form.symmetric, 32 * form.masks, form.half > 0
-    get, sign_of, turn_sign = cells.get, cells.sign_of, cells.turn_sign
-    same, add, next_draw, after = algebra.same, algebra.add, terms.next_draw, terms.after
-    is_live, set_value, free_slot = terms.is_live, terms.set_value, terms.free_slot
-    reversed_of, weight, reduce = algebra.reversed_of, orbits.weight, orbits.reduce
-
-    @jit
+    @parts.jit
     def plus(fast, far, lane, own, rng, walker):
         """Split two terms into three; return (change of the rank, random state), 0 if no pair allows it.
 
@@ -282,21 +253,14 @@ def make_plus(
                     return size, rng
         return I32(0), rng
 
-    return plus
 
+def make_moves(parts: KernelParts) -> None:
+    """Add the moves of a layout, as functions for the kernel to call."""
+    for make in (make_terms, make_orbits, make_step, make_plus):
+        make(parts)
+    room, get, cost, is_live = 32 * parts.form.masks, parts.get, parts.cost, parts.is_live
 
-def make_moves(
-    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, biased: bool
-) -> SimpleNamespace:
-    """Create the moves of a layout, as functions for the kernel to call."""
-    jit, room, get, cost = prims.jit, 32 * form.masks, cells.get, algebra.cost
-    terms = make_terms(prims, form, cells, algebra)
-    is_live = terms.is_live
-    orbits = make_orbits(prims, form, cells, algebra, terms)
-    step = make_step(prims, form, cells, algebra, terms, orbits, biased)
-    plus = make_plus(prims, form, cells, algebra, terms, orbits)
-
-    @jit
+    @parts.jit
     def total_cost(fast, far, lane, own, halves):
         total = I32(0)
         for n in range(room):
@@ -307,7 +271,3 @@ def make_moves(
                 c = get(fast, far, lane, own, U32(2), slot)
                 total = I32(total + cost(halves, U32(0), a, U32(1), b, U32(2), c))
         return total
-
-    return SimpleNamespace(
-        next_draw=terms.next_draw, step=step, plus=plus, total_cost=total_cost, is_live=is_live, weight=orbits.weight
-    )

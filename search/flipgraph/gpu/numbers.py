@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from ....schemes_db.factor import IntArray
 from ..policy import Policy
 
 (STARTS, PLUS_AFTER, MARGIN, RESTART_AFTER, TRAP_RANK, RANK_WEIGHT, COST_WEIGHT) = range(7)
@@ -17,7 +18,7 @@ LONGEST = 1 << 30
 """The largest `restart_after` that the kernel supports."""
 
 
-def numbers_of(policy: Policy, starts: int) -> npt.NDArray[np.int64]:
+def numbers_of(policy: Policy, starts: int) -> IntArray:
     """Return (7,): the parameters in the order above; `starts` is the number of schemes that a restart draws from."""
     events = (policy.plus_after, policy.margin, min(policy.restart_after, LONGEST), policy.trap_rank)
     return np.array([starts, *events, policy.rank_weight, policy.cost_weight], dtype=np.int64)

@@ -9,23 +9,20 @@ plain Python.
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from .layout import MAX_CUBES, Form
-from .primitives import I32, U32, U64, Primitives
+from .layout import MAX_CUBES
+from .primitives import I32, U32, U64, KernelParts
 
 
-def make_orbits(
-    prims: Primitives, form: Form, cells: SimpleNamespace, algebra: SimpleNamespace, common: SimpleNamespace
-) -> SimpleNamespace:
-    """Create `terms_of` and `weight` (the terms of an orbit), `reduce` (to a smaller orbit if possible), `into_cubes`.
+def make_orbits(parts: KernelParts) -> None:
+    """Add `terms_of` and `weight` (the terms of an orbit), `reduce` (to a smaller orbit if possible), `into_cubes`.
 
     The cubes of a symmetric walker are in global memory.
     """
-    jit, get, whole, symmetric, paired = prims.jit, cells.get, form.whole, form.symmetric, form.half > 0
+    jit, form, get = parts.jit, parts.form, parts.get
+    whole, symmetric, paired = form.whole, form.symmetric, form.half > 0
     one, two = form.weights
-    is_zero, same, add, reversed_of = algebra.is_zero, algebra.same, algebra.add, algebra.reversed_of
-    drop, set_value, cubes_at = common.drop, common.set_value, U64(form.cubes)
+    is_zero, same, add, reversed_of = parts.is_zero, parts.same, parts.add, parts.reversed_of
+    drop, set_value, cubes_at = parts.drop, parts.set_value, U64(form.cubes)
 
     @jit
     def odd(value):
@@ -106,5 +103,3 @@ def make_orbits(
         if symmetric and same(a, b) and same(a, c):
             change = I32(change + into_cubes(fast, far, lane, own, slot, a, terms))
         return change
-
-    return SimpleNamespace(terms_of=terms_of, weight=weight, reduce=reduce, into_cubes=into_cubes)

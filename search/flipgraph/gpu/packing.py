@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
-from ...terms.involution import Swaps
+from ....schemes_db.factor import IntArray
 from ...terms.orbits import OrbitTerms, reversible, unfolded
 from ...terms.packed import PackedTerms, SchemeTerms, with_moved_bits
 from ...terms.pairs import PairTerms
 from ...terms.ternary import TernaryTerms, canonical, with_signs
-from .layout import HASH, MAX_CUBES, PRIME, WalkerLayout, Words, bit_print
+from .layout import HASH, MAX_CUBES, PRIME, GpuWalk, WalkerLayout, Words, bit_print
 
 Values = npt.NDArray[np.uint64]
 
@@ -136,14 +136,14 @@ def pack(layout: WalkerLayout, scheme: Scheme) -> Words:
     return state
 
 
-def orbits_in_pairs(scheme: Scheme, symmetric: bool, swaps: Swaps | None = None) -> int:
+def orbits_in_pairs(scheme: Scheme, walk: GpuWalk) -> int:
     """Return the number of slots of a scheme if a slot represents a term, or an orbit, and its image.
 
     Raises:
         PlanError: the scheme lacks the symmetry.
     """
-    if not symmetric:
-        return int(PairTerms.from_scheme(scheme, swaps).words.shape[1])
+    if not walk.symmetric:
+        return int(PairTerms.from_scheme(scheme, walk.swaps).words.shape[1])
     return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
 
 
@@ -199,7 +199,7 @@ def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]
     return plus, minus, signs
 
 
-def ranks_of(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
+def ranks_of(layout: WalkerLayout, states: Words) -> IntArray:
     """Return (N,): the numbers of terms in states (N, words)."""
     form = layout.form
     # A live slot has a nonzero value in each factor, though its fingerprint may be 0; an empty one has none.
@@ -213,7 +213,7 @@ def ranks_of(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
     return ranks.astype(np.int64)
 
 
-def _alike(layout: WalkerLayout, states: Words) -> npt.NDArray[np.int64]:
+def _alike(layout: WalkerLayout, states: Words) -> IntArray:
     """Return (N,): the numbers of orbits of states (N, words) that are their own reversal, matrix by matrix."""
     form, counts = layout.form, []
     rows = (form.slot_ids >> 5) * 16 + (form.slot_ids & 15)

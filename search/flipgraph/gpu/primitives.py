@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numba
 import numpy as np
 
 from ....jit import named
+from .layout import Form
 
 U32, U64, I32 = np.uint32, np.uint64, np.int32
 
@@ -32,6 +34,25 @@ class Primitives:
     jit: Callable[..., Any]
     popcount: Callable[..., Any]
     differs: Callable[..., Any]
+
+
+class KernelParts(SimpleNamespace):
+    """What a kernel is made of: the functions compiled so far, each an attribute by its name, `popcount` and `differs`.
+
+    Attributes:
+        form: the memory format of a walker.
+        kind_of_cost: one of `policy.COSTS`.
+    """
+
+    def __init__(self, prims: Primitives, form: Form, kind_of_cost: str) -> None:
+        super().__init__(form=form, kind_of_cost=kind_of_cost, popcount=prims.popcount, differs=prims.differs)
+        self._compiled = prims.jit
+
+    def jit(self, function: Callable[..., Any]) -> Any:
+        """Compile a function of the kernel, and add it to the parts."""
+        name = function.__name__
+        setattr(self, name, self._compiled(function))
+        return getattr(self, name)
 
 
 def processor(variant: str) -> Primitives:

@@ -10,65 +10,25 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError
-from ....schemes_db import Scheme, Target
+from ....schemes_db import Scheme
 from ...runs.distinct import DistinctPool
-from ...runs.plan import LadderPlan, Setting
-from ...runs.snapshot import Arrays
-from ...terms.involution import Swaps
+from ...runs.snapshot import Arrays, Checkpointed
 from ...terms.packed import PackedTerms, Vector
 from ...terms.ternary import TernaryTerms
 from ..policy import ANY_NONZEROS, Policy
-from ..walkers import WalkTerms, walk_kind
+from ..walkers import WalkTerms
 from .fleet import Fleet
-from .settings import setting_for
+from .layout import gpu_walk
 from .widen import from_many_roots, widened
-
-WALKS: dict[str, dict[str, Any]] = {
-    "flip": {},
-    "flip-half": {"cost": "full"},
-    "flip-zt": {"ternary": True},
-    "flip-c3": {"symmetric": True},
-    "flip-c3z2": {"symmetric": True, "reversible": True},
-    "flip-z2": {"reversible": True},
-}
-"""The walks that run on a GPU, with their arguments of `setting_for`."""
 
 TAKEN = 256
 """Maximum number of walkers whose terms are collected after a round: copying and certifying them takes milliseconds."""
-
-LADDER = LadderPlan(passed=64, linger=60, leave=200, tries=24)
-"""Plan for full products: distinct schemes are collected for the next format, for some seconds."""
-
-TRIANGLES = LADDER._replace(passed=200, linger=200, leave=400)
-"""Plan for structured targets, whose walks need many schemes of the format before."""
 
 FIRST = 1 << 10
 """Weight of the rank relative to full products if no number of full products is wanted."""
 
 
-def gpu_kind(walk: str) -> tuple[str, Swaps | None]:
-    """Return the kind of a walk, one of `WALKS`, and its swaps.
-
-    Raises:
-        PlanError: the walk does not run on GPUs.
-    """
-    kind, swaps = walk_kind(walk)
-    if kind not in WALKS:
-        raise PlanError(f"walk {walk!r} does not run on a GPU; choose one of {', '.join(WALKS)}, or --device cpu")
-    return kind, swaps
-
-
-def run_setting(target: Target, walk: str) -> Setting:
-    """Return the default settings for a format and a walk.
-
-    Raises:
-        PlanError: the walk does not run on GPUs.
-    """
-    kind, _ = gpu_kind(walk)
-    return replace(setting_for(target, **WALKS[kind]), plan=LADDER if target.is_general else TRIANGLES)
-
-
-class CudaSession:
+class CudaSession(Checkpointed):
     """The walks of a run on GPUs (`device` "cpu": their twins); see `runs.engine.Session`.
 
     Ranks are computed from the lowest score, the only quantity that a biased walk tracks: with a bound on full
@@ -79,31 +39,22 @@ class CudaSession:
         PlanError: there is no GPU, the walk or its policy does not run on GPUs, or a start does not fit.
     """
 
+    STATE = ("_ranks", "_lowest", "_rewound")
+
     def __init__(
         self, walk: str, starts: Sequence[WalkTerms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
     ) -> None:
-        kind, swaps = gpu_kind(walk)
+        self._ternary = gpu_walk(walk).ternary
         if policy.nonzeros < ANY_NONZEROS or policy.keep:
             raise PlanError("a GPU walk bounds no nonzeros and keeps no products: take --device cpu")
         if policy.full >= 0 and policy.cost != "full":
             raise PlanError(f"walk {walk!r} counts no full products on a GPU: take flip-half")
-        options = WALKS[kind]
-        self._ternary = "ternary" in options
         if policy.cost == "full" and policy.full < 0:
             policy = replace(policy, rank_weight=FIRST, cost_weight=1)  # the rank first, then full products
         self._weight = policy.rank_weight
         self._rest = policy.cost_weight * policy.full if policy.full >= 0 else policy.rank_weight - 1
-        self._fleet = Fleet(
-            [terms.to_scheme() for terms in starts],
-            policy,
-            seed=seed,
-            walkers=walkers or None,
-            ternary=self._ternary,
-            symmetric="symmetric" in options,
-            reversible="reversible" in options,
-            swaps=swaps,
-            device=device,
-        )
+        schemes = [terms.to_scheme() for terms in starts]
+        self._fleet = Fleet(schemes, policy, seed=seed, walkers=walkers or None, walk=walk, device=device)
         self.walkers = self._fleet.walkers
         self._rewound = np.zeros(self.walkers, dtype=bool)
         self._ranks = self._ranks_by_score()
@@ -164,9 +115,8 @@ class CudaSession:
             widened(self._fleet, pool, goal, count, launches=launches)
 
     def to_arrays(self) -> Arrays:
-        return {**self._fleet.to_arrays(), "ranks": self._ranks, "lowest": self._lowest, "rewound": self._rewound}
+        return super().to_arrays() | self._fleet.to_arrays()
 
     def take_arrays(self, arrays: Arrays) -> None:
+        super().take_arrays(arrays)
         self._fleet.take_arrays(arrays)
-        self._ranks, self._lowest = arrays["ranks"].astype(np.int64), arrays["lowest"].astype(np.int64)
-        self._rewound = arrays["rewound"].astype(bool)

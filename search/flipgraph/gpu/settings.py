@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ....schemes_db import Target
-from ...runs.plan import Setting
+from ...runs.plan import LadderPlan, Setting
 from ..policy import Policy, Selection
+from .layout import gpu_walk
 from .numbers import LONGEST
 
+LADDER = LadderPlan(passed=64, linger=60, leave=200, tries=24)
+"""Plan for full products: distinct schemes are collected for the next format, for some seconds."""
 
-def _setting(steps: int = 40_000, **given: Any) -> Setting:
+TRIANGLES = LADDER._replace(passed=200, linger=200, leave=400)
+"""Plan for structured targets, whose walks need many schemes of the format before."""
+
+
+def _setting(steps: int = 40_000, plan: LadderPlan = LADDER, **given: Any) -> Setting:
     """Return settings with the most walkers that fit, 30 to 80 ms of steps a launch, and restarts only if `given`."""
-    return Setting(walkers=0, steps=steps, policy=Policy(**{"restart_after": LONGEST, **given}))
+    return Setting(walkers=0, steps=steps, policy=Policy(**{"restart_after": LONGEST, **given}), plan=plan)
 
 
 _WIDE = Selection(10, 0.2, 0.2, islands=8)
@@ -36,31 +44,33 @@ _TABLE = {
 }
 
 
-def setting_for(
-    target: Target, *, ternary: bool = False, symmetric: bool = False, reversible: bool = False, cost: str = ""
-) -> Setting:
-    """Return the settings of a format: its own, or those of its kind of walk."""
-    size = max(target.shape)
-    if reversible and not symmetric:
+def setting_for(target: Target, walk: str) -> Setting:
+    """Return the settings of a format and a walk: its own, or those of the walk.
+
+    Raises:
+        PlanError: the walk does not run on GPUs.
+    """
+    kind, plan = gpu_walk(walk), LADDER if target.is_general else TRIANGLES
+    if kind.reversible and not kind.symmetric:
         # From naive: 4x4x5:61 in 9 s, 2x5x6:47 in 7 s; all walkers of 4x5x5 are at 77 after 5 s, and after 40 s.
         return _setting(plus_after=50_000, margin=6, selection=_WIDE)
-    if reversible and target.shape == (6, 6, 6):
+    if kind.reversible and target.shape == (6, 6, 6):
         # 153 with 6 of 6 seeds in 29 to 72 s. With margin 60, restarts after 167 M steps and no selection: 3 of 3 in
         # 50 to 70 s; with plus 300k, 8,448 walkers and no selection: 165 in 150 s.
         selection = Selection(20, 0.1, 0.5, islands=64)
         return _setting(plus_after=83_000, margin=7, orbits="whole", selection=selection)
-    if reversible:
+    if kind.reversible:
         # Orbits of any size. 6x6x6 in 50 s: 159; with plus 2k and margin 7 161, plus 20k and margin 12 or plus 83k and
         # margin 60 162.
         return _setting(plus_after=5_000, margin=24)
-    if symmetric:
+    if kind.symmetric:
         return _setting(plus_after=2_000, margin=7, restart_after=20_000_000)
-    if cost == "full":
+    if kind.cost == "full":
         # A full product counts 31 + 23, a half one 23; 4x4x4:tri-left falls to 22 + 12 in a fifth of a second.
-        biased: dict[str, Any] = {"cost": "full", "rank_weight": 23, "cost_weight": 31, "chance": 0.15}
-        if size > 4:
+        biased: dict[str, Any] = {"cost": "full", "rank_weight": 23, "cost_weight": 31, "chance": 0.15, "plan": plan}
+        if max(target.shape) > 4:
             return _setting(plus_after=50_000, margin=2, selection=Selection(12, 0.3, 0.1, 8), **biased)
         return _setting(plus_after=20_000, margin=3, **biased)
-    ring = "ZT" if ternary else "Z2"
+    ring = "ZT" if kind.ternary else "Z2"
     shape = "x".join(str(side) for side in sorted(target.shape))
-    return _TABLE.get((ring, shape), _RANK) if target.is_general else _RANK
+    return _TABLE.get((ring, shape), _RANK) if target.is_general else replace(_RANK, plan=plan)

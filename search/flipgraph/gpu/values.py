@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-from .layout import HASH, PRIME, Form
-from .primitives import U32, U64, Primitives
+from .layout import HASH, PRIME
+from .primitives import U32, U64, KernelParts
 
 
-def make_ternary_values(prims: Primitives, form: Form, access: SimpleNamespace) -> SimpleNamespace:
-    """Create the access over {-1, 0, 1}: bits of the 1s and of the -1s, the lowest part replaced by a fingerprint."""
-    jit, parts, planes = prims.jit, form.parts, form.planes
+def make_ternary_values(of: KernelParts) -> None:
+    """Add the access over {-1, 0, 1}: bits of the 1s and of the -1s, the lowest part replaced by a fingerprint."""
+    jit, form, parts, planes = of.jit, of.form, of.form.parts, of.form.planes
     word_type = U64 if form.wide else U32
-    row_of, part, set_part = access.row_of, access.part, access.set_part
+    row_of, part, set_part = of.row_of, of.part, of.set_part
     threads, sign_base, prime = U64(form.threads), form.near * form.plane + 3 * form.masks, U32(PRIME)
 
     @jit
@@ -59,21 +57,16 @@ def make_ternary_values(prims: Primitives, form: Form, access: SimpleNamespace) 
         at = (U64(sign_base) + U64(slot >> U32(5))) * threads + lane
         fast[at] = U32(fast[at] ^ U32(by << (slot & U32(31))))
 
-    return SimpleNamespace(get=get, put=put, sign_of=sign_of, turn_sign=turn_sign)
 
-
-def make_binary_values(
-    prims: Primitives, form: Form, access: SimpleNamespace, algebra: SimpleNamespace
-) -> SimpleNamespace:
-    """Create the access over GF(2): the bits, with a fingerprint.
+def make_binary_values(of: KernelParts) -> None:
+    """Add the access over GF(2): the bits, with a fingerprint.
 
     The fingerprint replaces the lowest part and is linear modulo 2; with an involution it precedes the bits, and a
     matrix shares it with its image.
     """
-    jit, planes, first = prims.jit, form.planes, int(form.half > 0)
-    word_type = U64 if form.wide else U32
-    row_of, part, set_part = access.row_of, access.part, access.set_part
-    reversed_of = algebra.reversed_of
+    jit, planes, first = of.jit, of.form.planes, int(of.form.half > 0)
+    word_type = U64 if of.form.wide else U32
+    row_of, part, set_part, reversed_of = of.row_of, of.part, of.set_part, of.reversed_of
 
     @jit
     def get(fast, far, lane, own, f, slot):
@@ -108,5 +101,3 @@ def make_binary_values(
     @jit
     def turn_sign(fast, lane, slot, by):
         pass
-
-    return SimpleNamespace(get=get, put=put, sign_of=sign_of, turn_sign=turn_sign)

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from ....schemes_db import Provenance, Scheme
+from ....schemes_db.factor import IntArray
 from ...runs.distinct import DistinctPool
 from ..policy import Selection
 from .fleet import Fleet
@@ -25,7 +25,7 @@ STEPS = 10 * PLUS_AFTER + PLUS_AFTER // 2
 """Steps of a launch that widens a pool: it ends between two pluses, as right after one no walker is at its rank."""
 
 
-def from_many_roots(walkers: npt.NDArray[np.int64], roots: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def from_many_roots(walkers: IntArray, roots: IntArray) -> IntArray:
     """Reorder the walkers: one of each root first, then a second of each, and so on."""
     _, places = np.unique(roots[walkers], return_inverse=True)
     order = np.argsort(places, kind="stable")

@@ -20,10 +20,7 @@ from lcma.workbench.commands.tune import require_prices
 
 from ..gpu import H200
 
-
-@pytest.fixture(autouse=True)
-def _no_gpu(monkeypatch):
-    monkeypatch.setattr(machine, "device_reason", lambda index=None: "torch sees no GPU")
+pytestmark = pytest.mark.usefixtures("no_gpu")
 
 
 def decide(*sizes_and_dtype):

@@ -131,6 +131,7 @@ class FakeDriver:
 @pytest.fixture
 def gpu(monkeypatch):
     """The fake driver; its `stream` is the current one."""
+    pytest.importorskip("triton")
     fake = FakeDriver()
     fake.stream = 0
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: fake.stream, raising=False)
@@ -141,15 +142,14 @@ def gpu(monkeypatch):
     return fake
 
 
-def repeated(kernel):
-    """A launch of a fake kernel; its tuple of sizes has a number and a constant."""
-    return Repeated(kernel, (5, 3), ("x", "y"), 1 << 40, 0.5, (7, 8), N=16, num_warps=4)
+def repeated(**options):
+    """A fake kernel and a launch of it; its tuple of sizes has a number and a constant."""
+    kernel = Kernel(**options)
+    return kernel, Repeated(kernel, (5, 3), ("x", "y"), 1 << 40, 0.5, (7, 8), N=16, num_warps=4)
 
 
 def test_a_repeated_launch_becomes_a_node_whose_addresses_are_set(gpu):
-    pytest.importorskip("triton")
-    kernel = Kernel()
-    again = repeated(kernel)
+    kernel, again = repeated()
     for place in range(REPETITIONS + 3):
         again(Tensor(16 * place), Tensor(1 << 41))
     assert (len(kernel.found), len(kernel.started), len(gpu.launched)) == (1, REPETITIONS, 2)
@@ -166,9 +166,7 @@ def test_a_repeated_launch_becomes_a_node_whose_addresses_are_set(gpu):
 
 
 def test_tensors_that_are_not_aligned_are_another_kernels(gpu):
-    pytest.importorskip("triton")
-    kernel = Kernel()
-    again = repeated(kernel)
+    kernel, again = repeated()
     for _ in range(2 + REPETITIONS):
         again(Tensor(8), Tensor(16))
         again(Tensor(16), Tensor(16))
@@ -178,9 +176,7 @@ def test_tensors_that_are_not_aligned_are_another_kernels(gpu):
 
 @pytest.mark.parametrize("failing", ["create", "add", "instantiate", "set", "launch"])
 def test_what_the_driver_refuses_is_launched_as_usual(gpu, failing):
-    pytest.importorskip("triton")
-    kernel = Kernel()
-    again = repeated(kernel)
+    kernel, again = repeated()
     gpu.failing.add(failing)
     for _ in range(REPETITIONS + 5):
         again(Tensor(16), Tensor(16))
@@ -199,28 +195,23 @@ def test_what_the_driver_refuses_is_launched_as_usual(gpu, failing):
     ],
 )
 def test_kernels_with_other_arguments_than_the_driver_knows_become_no_nodes(gpu, other):
-    pytest.importorskip("triton")
-    kernel = Kernel(**other)
-    again = repeated(kernel)
+    kernel, again = repeated(**other)
     for _ in range(REPETITIONS + 5):
         again(Tensor(16), Tensor(16))
     assert (len(kernel.started), gpu.launched) == (REPETITIONS + 4, [])
 
 
 def test_a_cooperative_kernel_is_a_cooperative_node(gpu):
-    pytest.importorskip("triton")
-    kernel = Kernel(metadata=METADATA | {"launch_cooperative_grid": True})
-    again = repeated(kernel)
+    _, again = repeated(metadata=METADATA | {"launch_cooperative_grid": True})
     for _ in range(REPETITIONS + 2):
         again(Tensor(16), Tensor(16))
     assert (gpu.attributes, len(gpu.launched)) == ([(22, 2, 1)], 1)
 
 
 def test_no_more_graphs_are_made_than_a_bound(gpu, monkeypatch):
-    pytest.importorskip("triton")
     gc.collect()
     monkeypatch.setattr(kernel_node, "MOST_GRAPHS", 1 + len(kernel_node._alive))
-    launches = [repeated(Kernel()) for _ in range(2)]
+    launches = [repeated()[1] for _ in range(2)]
     for _ in range(REPETITIONS + 2):
         for again in launches:
             again(Tensor(16), Tensor(16))
@@ -228,9 +219,7 @@ def test_no_more_graphs_are_made_than_a_bound(gpu, monkeypatch):
 
 
 def test_threads_do_not_mix_their_addresses(gpu):
-    pytest.importorskip("triton")
-    kernel = Kernel()
-    again = repeated(kernel)
+    kernel, again = repeated()
     for _ in range(REPETITIONS + 1):
         again(Tensor(16), Tensor(16))
 
@@ -251,8 +240,7 @@ def test_threads_do_not_mix_their_addresses(gpu):
 
 
 def test_a_profiler_watches_triton_s_own_launch(gpu, monkeypatch):
-    kernel = Kernel()
-    again = repeated(kernel)
+    kernel, again = repeated()
     again(Tensor(16), Tensor(16))
     monkeypatch.setattr(pytest.importorskip("triton").knobs.runtime, "launch_enter_hook", lambda metadata: None)
     again(Tensor(16), Tensor(16))

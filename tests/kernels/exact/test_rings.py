@@ -23,6 +23,9 @@ from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.wisdom import class_of
 from lcma.kernels.plans.decisions import decision_for
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
+from lcma.schemes_db import Q, Scheme
+from lcma.schemes_db.factor import Factor
+from lcma.verify import check_traced
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -107,9 +110,6 @@ def test_fractions_run_where_they_have_an_inverse():
 
 def _fractional():
     """Strassen's scheme with U doubled and V halved."""
-    from lcma.schemes_db import Q, Scheme
-    from lcma.schemes_db.factor import Factor
-
     base, _ = lcma.resolve("strassen")
     u = Factor(base.u.rows, base.u.cols, base.u.indptr, base.u.indices, 2 * base.u.values)
     v = Factor(base.v.rows, base.v.cols, base.v.indptr, base.v.indices, base.v.values, 2)
@@ -274,8 +274,6 @@ def test_strided_operands_and_out():
 
 @pytest.mark.parametrize(("scheme", "ring", "error_log2"), [("4x4x4:47", "Z2", -20), ("laderman", "GF(2^31-1)", -100)])
 def test_traces_of_the_executors_are_accepted(scheme, ring, error_log2):
-    from lcma.verify import check_traced
-
     target, modulus = lcma.resolve(scheme)[0].target, exact_ring(ring).modulus
 
     def right(a, b):

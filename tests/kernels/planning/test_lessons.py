@@ -20,6 +20,11 @@ from lcma.kernels.structured.pattern import Pattern
 SIZES = 656, 648, 664
 
 
+class Product:
+    def run(self, a, b, out=None):
+        return "product"
+
+
 @pytest.mark.parametrize("fails", ["begin", "end", "seconds"])
 def test_a_clock_that_fails_costs_no_product(fails):
     def broken(*_):
@@ -27,10 +32,6 @@ def test_a_clock_that_fails_costs_no_product(fails):
 
     failing = clock.HostClock()
     setattr(failing, fails, broken)
-
-    class Product:
-        def run(self, a, b, out=None):
-            return "product"
 
     plan = SimpleNamespace(for_request=lambda request: SimpleNamespace(build=Product), candidate="vendor")
     lesson = Lesson(Request(4, 4, 4), [plan], begun(1), failing, lambda _: None, lambda _: None)
@@ -82,10 +83,6 @@ def test_operands_at_fault_do_not_cost_a_contender_its_place():
 
 
 def test_an_interrupted_clock_leaves_later_calls_timed():
-    class Product:
-        def run(self, a, b, out=None):
-            return "product"
-
     def interrupted():
         raise KeyboardInterrupt
 
@@ -176,13 +173,10 @@ def test_where_a_scheme_leads_or_nobody_waits_compilation_goes_on():
     assert len(asked) == 2
 
 
-class Repeats:
+class Repeats(Product):
     """A product of no time that repeats runs."""
 
     workspace = 0
-
-    def run(self, a, b, out=None):
-        return "product"
 
     def again(self, a, b):
         return "product"

@@ -16,6 +16,7 @@ import numpy as np
 
 from ....errors import PlanError
 from ....kernels import Request
+from ....kernels.arrays import torch
 from ....kernels.cpu.blas import as_tensor, backends
 from ....kernels.kronecker import Pattern
 from ....kernels.structured.blocks import empty_result, is_batch_first
@@ -115,8 +116,6 @@ def by_einsum(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
     if isinstance(x, np.ndarray):
         np.einsum(text, *given, out=target, optimize=True)
         return
-    import torch
-
     target.copy_(torch.einsum(text, *given))
 
 
@@ -135,8 +134,6 @@ def by_csr(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
     Raises:
         PlanError: torch does not support this product, for its dtype or device.
     """
-    import torch
-
     try:
         torch.matmul(weights, x, out=out)
     except torch.OutOfMemoryError:
@@ -168,8 +165,6 @@ def _multiply(product: Any, patterns: Sequence[Pattern], dtype: str, factors: Fa
 
 def compressed(weights: Array, pattern: Pattern) -> Array:
     """Return K in torch's compressed sparse rows."""
-    import torch
-
     weights = as_tensor(weights, str(weights.dtype)) if isinstance(weights, np.ndarray) else weights
     a, b, c, d = pattern.sizes
     i, j, q = (torch.arange(size, device=weights.device) for size in (a, d, c))
@@ -187,8 +182,6 @@ def block_side(pattern: Pattern) -> int:
 
 def block_compressed(weights: Array, pattern: Pattern) -> Array:
     """Return the block diagonal matrix of all blocks (i, j) in torch's compressed block rows."""
-    import torch
-
     weights = as_tensor(weights, str(weights.dtype)) if isinstance(weights, np.ndarray) else weights
     a, b, c, d = pattern.sizes
     side, blocks = block_side(pattern), a * d

@@ -12,6 +12,7 @@ import numpy as np
 
 from ....errors import PlanError
 from ....kernels import Request, decision_for, machine_for, plan_for, tune
+from ....kernels.arrays import torch
 from ....kernels.causal.naive import plain
 from ....kernels.cpu.executor import MatrixExecutor
 from ....kernels.cpu.strips import zero_outside_triangle
@@ -115,8 +116,6 @@ def _whole(a: Any, b: Any, out: Any, triangle: Any) -> Any:
         if triangle.side == "out":
             zero_outside_triangle(out, triangle.upper)
         return out
-    import torch
-
     torch.mm(a, b, out=out)
     return out.tril_() if triangle.side == "out" else out
 
@@ -192,8 +191,6 @@ def _cuda_contenders(request: Request, a: Any, b: Any, out: Any) -> dict[str, Ca
 
 def _timed_ahead(product: str, length: int, width: int, dtype: str) -> None:
     """All contenders of a GPU on operands without data."""
-    import torch
-
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = False
     request = _request(product, length, width, dtype, "cuda")
@@ -219,8 +216,6 @@ def _product_error(product: str, length: int, width: int, options: Options, say:
 
 def _attention(shape: tuple[int, int, int, int], options: Options, say: Say) -> Figures:
     """Heads of (batch, heads, L, d) in bfloat16 by materialised products and by torch's fused attention."""
-    import torch
-
     from ....kernels.torch.attention import causal_attention
 
     require_device()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
+from ....kernels.arrays import torch
 from ..blr_products import timed
 from ..case import Case, Figures, Options, Say, Suite
 from ..contest import Timings, ratio_to
@@ -111,8 +112,6 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
 @lru_cache(maxsize=1)
 def _trained(setting: Training, device: str, seed: int) -> tuple[Any, float]:
     """The dense model, trained once for all rows, and its loss."""
-    import torch
-
     from ..text_models import TextModel, held_out_loss, train
 
     torch.manual_seed(seed)
@@ -140,8 +139,6 @@ def _train_again(model: Any, setting: Training, seed: int, say: Say = lambda _: 
 
 def _timed(dense: Any, model: Any, x: Any, options: Options, say: Say) -> Timings:
     """Both models in turns: in bfloat16 on a GPU, in float32 on a processor."""
-    import torch
-
     from ..transformers import inferred
 
     named = {"dense": dense, "compressed": model}

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ....errors import PlanError, VerificationError
+from ....kernels.arrays import torch
 from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.torch import dispatch
@@ -121,8 +122,6 @@ def _cases(options: Options) -> Iterator[Case]:
 
 def _gate(dtype: str, seed: int, say: Say) -> Figures:
     """Schemes, methods, sizes and storage orders against float64, and twice the same bits."""
-    import torch
-
     from ....kernels.torch.ops import bilinear_mm
 
     worst = 0.0
@@ -148,8 +147,6 @@ def _gated(dtype: str) -> list[Gated]:
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios to torch's product, with B's sums made in every call and once before all calls, in turn."""
-    import torch
-
     from ....kernels.torch.ops import bilinear_mm
 
     a, b = operands(product.dtype, product.sizes, seed)
@@ -177,8 +174,6 @@ def _product_ahead(product: Product) -> None:
 
 def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Both products replayed from CUDA graphs, so that no launch counts."""
-    import torch
-
     from ....kernels.torch.ops import bilinear_mm
 
     a, b = operands("float32", cube(size), seed)
@@ -192,8 +187,6 @@ def _launch(seed: int, say: Say) -> Figures:
 
     "graph" is what the three stages add where both are replayed from CUDA graphs.
     """
-    import torch
-
     from ....kernels.torch.ops import bilinear_mm, matmul
 
     a, b = operands("float32", SMALL, seed)
@@ -225,8 +218,6 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
 
 def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The plain scheme under torch.compile and jax.jit, and a task a product that adds into C, beside ours."""
-    import torch
-
     from ....kernels.torch.ops import bilinear_mm
     from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
 

@@ -19,7 +19,6 @@ from ....schemes_db.costs import full_and_half
 from ....schemes_db.resolve import resolve
 from ....search import Policy, Progress, Result, Selection, find, pack_start
 from ....search.flipgraph.gpu.fleet import Fleet
-from ....search.flipgraph.gpu.session import WALKS
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, Suite
@@ -135,12 +134,11 @@ def search(
     return first, find(target, rank=rank, seed=seed, on_event=watch, **limits, **chosen)
 
 
-def gate(options: Options, start: Scheme, kind: dict[str, Any], cost: str, room: int, say: Say) -> Figures:
+def gate(options: Options, start: Scheme, walk: str, room: int, say: Say) -> Figures:
     """The device beside the twin: every word of every walker after launches with pluses and reductions."""
-    setting = setting_for(start.target, cost=cost, **kind)
-    policy = replace(setting.policy, plus_after=500, trap_rank=0, restart_after=3000)
+    policy = replace(setting_for(start.target, walk).policy, plus_after=500, trap_rank=0, restart_after=3000)
     fleets = [
-        Fleet([start], policy, seed=7, walkers=SAMPLED, room=room, device=device, **kind)
+        Fleet([start], policy, seed=7, walkers=SAMPLED, walk=walk, room=room, device=device)
         for device in (options.device, "cpu")
     ]
     for steps in (1, 50, 4000, 4000):
@@ -156,10 +154,13 @@ def gate(options: Options, start: Scheme, kind: dict[str, Any], cost: str, room:
     return {"exact": SAMPLED, "flips": fleets[0].flips, "lowest": int(fleets[0].score.min())}
 
 
-def rate(options: Options, starts: Sequence[Scheme], policy: Policy, steps: int, say: Say, **kind: Any) -> Figures:
+def rate(
+    options: Options, starts: Sequence[Scheme], policy: Policy, steps: int, say: Say, walk: str, room: int | None = None
+) -> Figures:
     """Flips a second: the best of four launches, and 64 walkers checked exactly after them; `--sample` is the number of
     walkers, else as many as fit."""
-    fleet = Fleet(starts, policy, seed=options.seed, walkers=options.sample, device=options.device, **kind)
+    where: dict[str, Any] = {"walkers": options.sample, "device": options.device}
+    fleet = Fleet(starts, policy, seed=options.seed, walk=walk, room=room, **where)
     fleet.launch(steps // 4)
     rates, seconds = [], []
     for _ in range(4):
@@ -181,11 +182,10 @@ def rate(options: Options, starts: Sequence[Scheme], policy: Policy, steps: int,
 def form_rate(options: Options, name: str, say: Say) -> Figures:
     """The rate of a format after 40 000 steps of every walker from the naive scheme."""
     target, walk = FORMS[name]
-    kind = {option: value for option, value in WALKS[walk].items() if option != "cost"}
     start = naive(target, walk)
-    policy = setting_for(start.target, **WALKS[walk]).policy
+    policy = setting_for(start.target, walk).policy
     steps = 4_000 if max(start.target.shape) > 5 else 20_000
-    return rate(options, [start], replace(policy, selection=Selection()), steps, say, **kind)
+    return rate(options, [start], replace(policy, selection=Selection()), steps, say, walk)
 
 
 def middle_rate(
@@ -193,9 +193,9 @@ def middle_rate(
 ) -> Figures:
     """The rate from schemes of a rank halfway down."""
     _, result = search(options, target, rank, options.seed, 20, say, 3.0, ring=ring, count=SAMPLED, **settings)
-    starts = list(result.schemes) or [naive(target, "flip-zt" if ring == "ZT" else "flip")]
-    room = 4 if ring == "ZT" else len(parse_target(target).terms) - rank
-    return rate(options, starts, policy, steps, say, room=room, **({"ternary": True} if ring == "ZT" else {}))
+    walk, room = ("flip-zt", 4) if ring == "ZT" else ("flip", len(parse_target(target).terms) - rank)
+    starts = list(result.schemes) or [naive(target, walk)]
+    return rate(options, starts, policy, steps, say, walk, room)
 
 
 def times(options: Options, row: Times, say: Say) -> Figures:
@@ -265,17 +265,17 @@ def policies(options: Options, target: str, rank: int, limit: float, say: Say) -
 
 def cases(options: Options) -> Iterator[Case]:
     """The device beside its twin, a kind of walk each; then rates, times and the ladder."""
-    square, both = resolve("strassen*strassen")[0], {"symmetric": True, "reversible": True}
-    for kind, start, how, cost, room in (  # a square of Strassen's has no flips at all: a plus comes first
-        ("z2", square, {}, "", 15),
-        ("zt", square, {"ternary": True}, "", 15),
-        ("c3", naive("5x5x5", "flip-c3"), {"symmetric": True}, "", 9),
-        ("c3z2", naive("6x6x6", "flip-c3z2"), both, "", 9),
-        ("pairs", naive("4x4x5", "flip-z2"), {"reversible": True}, "", 9),
-        ("half", naive("4x4x4:tri-left"), {}, "full", 0),
+    square = resolve("strassen*strassen")[0]  # has no flips at all: a plus comes first
+    for kind, start, walk, room in (
+        ("z2", square, "flip", 15),
+        ("zt", square, "flip-zt", 15),
+        ("c3", naive("5x5x5", "flip-c3"), "flip-c3", 9),
+        ("c3z2", naive("6x6x6", "flip-c3z2"), "flip-c3z2", 9),
+        ("pairs", naive("4x4x5", "flip-z2"), "flip-z2", 9),
+        ("half", naive("4x4x4:tri-left"), "flip-half", 0),
     ):
-        yield Case(f"gate/{kind}", partial(gate, options, start, how, cost, room), 12, EXACT)
-    policy, low = setting_for(parse_target("4x4x4")).policy, Policy(plus_after=50_000)
+        yield Case(f"gate/{kind}", partial(gate, options, start, walk, room), 12, EXACT)
+    policy, low = setting_for(parse_target("4x4x4"), "flip").policy, Policy(plus_after=50_000)
     down: dict[str, Any] = {"ladder": ("4x5x5:73",), "start": resolve("4x5x5-r73-mod2")[0]}
     for name, bar, run in (
         ("z2-4x4x4", 40, partial(middle_rate, options, "4x4x4", 54, policy, 80_000)),
