@@ -26,7 +26,7 @@ from ..format_moves.symmetric import symmetric_starts
 from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
 from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
 from ..runs.distinct import DistinctPool
-from ..runs.plan import Setting, setting_for
+from ..runs.plan import setting_for
 from ..triples.annealer import has_triples
 from ..triples.fleet import TripleFleet
 from ..turn_fleet import TurnFleet
@@ -108,6 +108,7 @@ class Descents:
             raise PlanError(f"{config.ring} is not a ring of improvements: choose Z, Q, Z2 or ZT")
         self._updater, self._seed, self._device, self._command = updater, config.seed, config.device, config.command
         self._on_event, self._stop = on_event, stop
+        self._setting = setting_for if config.device == "cpu" else gpu_setting_for
         self._ternary, self._jobs, self._walkers = config.ring == "ZT", jobs, walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
         self._islands = islands or Islands()
@@ -277,11 +278,6 @@ class Descents:
             else Route(name, symmetric_starts(target.shape, stored))
             for name, walk in symmetric_walks(target).items()
         ]
-
-    def _setting(self, target: Target, walk: str) -> Setting:
-        if self._device == "cpu":
-            return setting_for(target, walk)
-        return gpu_setting_for(target, walk)
 
     def _gpu_fleet(self, starts: list[Scheme], policy: Policy, seed: int, walk: str) -> Fleet:
         device = "cpu" if self._device == "twin" else self._device

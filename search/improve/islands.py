@@ -47,11 +47,6 @@ class Island:
     turns: int = 0
     idle: float = 0.0
 
-    @property
-    def rank(self) -> int | None:
-        """Lowest rank of the members, None if there are none."""
-        return self.members[0].rank if self.members else None
-
 
 class Islands:
     """The islands of all formats, by the format's name and the route's."""
