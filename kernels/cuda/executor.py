@@ -91,6 +91,8 @@ class TensorExecutor:
             PlanError: the tensors do not match the request, or the core refuses their entries or their memory.
         """
         core = self.core
+        # Kernels read memory, where lazy conjugates and negatives have other numbers.
+        a, b = a.resolve_conj().resolve_neg(), b if isinstance(b, PreparedOperand) else b.resolve_conj().resolve_neg()
         core.check(a, b)
         if out is not None:
             check_out(out, self._shape, a.dtype if core.dtype is None else getattr(torch, core.dtype), a.device)
@@ -99,7 +101,8 @@ class TensorExecutor:
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             return core.instead(a, right, out)
         # The operands may be read again after C was written.
-        fresh = out is None or not core.writes(out) or shares_storage(out, a) or shares_storage(out, right)
+        lazy = out is not None and (out.is_conj() or out.is_neg())
+        fresh = out is None or lazy or not core.writes(out) or shares_storage(out, a) or shares_storage(out, right)
         result: Any = self._allocated(a) if fresh else out
         if self._empty:
             result.zero_()
