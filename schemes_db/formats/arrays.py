@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import product
 from typing import Any
 
@@ -26,6 +27,7 @@ from .reading import C_TRANSPOSED, C, Entries, Reading
 Array = npt.NDArray[Any]
 
 MAX_ENTRIES = 1 << 24
+_NUMBERED = re.compile(r"([A-Za-z]+)_?(\d{1,4})")
 _NO_NUMBERS = (type(None), list, dict, str)
 
 ROLES = (
@@ -43,7 +45,8 @@ def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, 
         SchemeFormatError: three arrays have the names of factors, and one is no matrix: another is no whole scheme.
     """
     plain = [name for name, array in arrays.items() if array.ndim in (2, 3)]
-    if found := factor_names(plain):
+    flat = [name for name, array in arrays.items() if array.ndim == 1]
+    if found := factor_names(plain) or factor_names(flat):
         return [arrays[name] for name in found], (f"factors {', '.join(found)}",)
     if found := factor_names(arrays):
         unfit = next(name for name in found if name not in plain)
@@ -59,6 +62,36 @@ def factor_names(names: Iterable[str]) -> list[str]:
     """The names of the three factors among names; empty where there are none."""
     plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in names}
     return next(([plain[role] for role in roles] for roles in zip(*ROLES, strict=True) if set(roles) <= set(plain)), [])
+
+
+def numbered_together(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Named arrays, with the matrices U1, V1, W1, U2, ... of all products as arrays U, V and W of three dimensions.
+
+    Raises:
+        SchemeFormatError: the numbers of the three are not the same, or have a gap.
+    """
+    found: dict[str, dict[int, Array]] = defaultdict(dict)
+    for name, array in arrays.items():
+        if (match := _NUMBERED.fullmatch(name)) and array.ndim == 2:
+            found[match[1]][int(match[2])] = array
+    names = factor_names(name for name, parts in found.items() if len(parts) > 1)
+    if not names:
+        return dict(arrays)
+    numbers = [sorted(found[name]) for name in names]
+    if any(one != list(range(numbers[0][0], numbers[0][0] + len(one))) for one in numbers) or numbers[0][0] > 1:
+        raise SchemeFormatError(f"matrices {', '.join(names)} with numbers that differ or have gaps")
+    whole = {name: array_of_rows([part.tolist() for _, part in sorted(found[name].items())]) for name in names}
+    matches = {name: _NUMBERED.fullmatch(name) for name in arrays}
+    others = {name: arrays[name] for name, match in matches.items() if not (match and match[1] in names)}
+    return {**others, **whole}
+
+
+def possible_ranks(arrays: Sequence[Array]) -> set[int]:
+    """The numbers of products that three arrays may have: sizes that all have, or parts of flat ones."""
+    if all(array.ndim == 1 for array in arrays):
+        size = math.gcd(*map(len, arrays))
+        return {rank for rank in range(1, min(size, MAX_RANK) + 1) if size % rank == 0}
+    return set.intersection(*(set(array.shape) for array in arrays)) - {0}
 
 
 def unstacked(array: Array) -> list[Array] | None:
@@ -93,8 +126,9 @@ def reading_of_unlabelled(
     notes: tuple[str, ...] = (),
     documented: tuple[str, str] | None = None,
     others: bool = False,
+    ranks: Set[int] | None = None,
 ) -> Reading:
-    """The reading of three arrays of numbers, by every way that their shapes allow.
+    """The reading of three arrays of numbers, by every way that their shapes and the `ranks` known allow.
 
     A format that says how they lie has a `documented` convention and, if they are not rows, what products are; the
     other convention becomes a candidate, too, and with `others` every way that is not documented.
@@ -102,7 +136,11 @@ def reading_of_unlabelled(
     Raises:
         SchemeFormatError: no way fits; the shapes are named.
     """
-    ways = [way for way in _ways(arrays) if target is None or way[2] == target.shape]
+    ways = [
+        way
+        for way in _ways(arrays)
+        if (target is None or way[2] == target.shape) and (ranks is None or way[3][0].rank in ranks)
+    ]
     if documented is not None:
         meant = sorted((way for way in ways if way[0] == documented[1]), key=lambda way: way[1] != documented[0])
         rest = [way for way in ways if others and way not in meant]
@@ -127,6 +165,14 @@ def _ways(arrays: Sequence[Array]) -> Iterator[tuple[str, str, Shape, Factors]]:
     Products as rows come before products as columns, entries by rows before entries by columns.
     """
     dimensions = {array.ndim for array in arrays}
+    if dimensions == {1}:
+        for rank in sorted(possible_ranks(arrays)):
+            entries = [len(array) // rank for array in arrays]
+            fitting = _shape([(size,) for size in entries])
+            for grid in ((rank, -1), (-1, rank)) if fitting and max(entries) <= rank <= math.prod(fitting) else ():
+                ways = _ways([array.reshape(grid) for array in arrays])
+                yield from (way for way in ways if way[3][0].rank == rank)
+        return
     if len(arrays) != 3 or len(dimensions) != 1 or not dimensions <= {2, 3}:
         return
     flat = dimensions == {2}

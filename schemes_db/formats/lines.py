@@ -114,7 +114,7 @@ _COMMAS = pattern(rf"{_BRACKETS}|,")
 _NAME = pattern(r"[A-Za-z_]\w*")
 """Several names that are set at once, commas, and names."""
 
-_EQUALS = pattern(r"=|<-")
+_EQUALS = pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")
 _LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
@@ -125,6 +125,9 @@ _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d
 _CALLED = pattern(r"(?m)^[ \t]*[A-Za-z]+\(\d+\)\s*:?=")
 _CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 """Marks of MATLAB, Python and Fortran that a statement goes on."""
+
+_AMPERSAND = pattern(r"[ \t]&[ \t]*$")
+"""The mark of Fortran that a statement goes on."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ("%{", "%}"), ('"""', '"""'), ("'''", "'''"))
@@ -225,7 +228,7 @@ def plain_code(text: str) -> str:
         lines = matrices_as_lists(text, inside=True).splitlines()
         plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
         return "\n".join(_AND.sub(";", line) for line in plain)
-    return "\n".join(map(without_comment, text.splitlines()))
+    return "\n".join(_AMPERSAND.sub("", without_comment(line)) for line in text.splitlines())
 
 
 def without_block_comments(text: str) -> str:

@@ -20,7 +20,18 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from . import equations, exp
-from .arrays import ROLES, Array, as_array, factor_names, named_factors, reading_of_unlabelled, side_by_side, unstacked
+from .arrays import (
+    ROLES,
+    Array,
+    as_array,
+    factor_names,
+    named_factors,
+    numbered_together,
+    possible_ranks,
+    reading_of_unlabelled,
+    side_by_side,
+    unstacked,
+)
 from .bindings import Bindings, read_bindings
 from .dense import TextReader
 from .lines import without_block_comments
@@ -32,7 +43,7 @@ from .strict_json import loads
 from .tables import has_tables, reading_of_masks, table_count, three_tables
 
 _LISTED = pattern(
-    r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+\((?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++(?:8|16|32|64)?\s*+)?[\[({][\[({\s]*+[-+]?[\d.\"'F]|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
+    r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+[\[(](?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++(?:8|16|32|64)?\s*+)?[\[({<][\[({<\s&]*+[-+]?[\d.\"'F]|\w\{\{[{\s]*+[-+]?\d|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
@@ -99,7 +110,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     if fault := next((one for one in found.faults.values() if name in _DOCUMENTED and one.line in listed), None):
         raise fault
     flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
-    found.account(found.arrays.keys() - (flat - found.used))
+    found.account(found.arrays.keys() - (flat - found.used - set(factor_names(flat))))
     if found.loose and (found.arrays or "" in found.faults):
         raise found.faults.get("") or SchemeFormatError("arrays with names and without in one file")
     value: Any = found.arrays or found.loose
@@ -134,9 +145,10 @@ def _schemes(
     if depth > 3 or not isinstance(value, list | dict) or not value:
         return
     failure: SchemeFormatError | None = None
-    for factors, note in _factors(name, value, found):
+    for factors, note, ranks in _factors(name, value, found):
+        notes, documented = (note,) if note else (), _DOCUMENTED.get(name)
         try:
-            yield reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), _DOCUMENTED.get(name))
+            yield reading_of_unlabelled(name, factors, target, ring, notes, documented, ranks=ranks)
             return
         except SchemeFormatError as error:
             failure = failure or error
@@ -151,8 +163,12 @@ def _schemes(
     yield from (reading for found_here in inner for reading in found_here)
 
 
-def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
-    """Every way to find three factors in a value, and how.
+_Found = tuple[list[Any], str, set[int] | None]
+"""Three factors, how they were found, and the numbers of products that they may have, if these are known."""
+
+
+def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[_Found]:
+    """Every way to find three factors in a value.
 
     Raises:
         SchemeFormatError: one of them is set to something that is not understood, or a setting changes them.
@@ -165,51 +181,63 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
         tuples = name == "alphaevolve"
         three = (_arrays(value) if len(value) == 3 else None) if tuples else _by_products(value)
         if three is not None and all(part.ndim == (2 if tuples else 3) for part in three):
-            yield three, ""
+            yield three, "", None
         elif tuples and _depth(value) == 3:
             raise SchemeFormatError(f"expected tuples of three arrays of numbers, not {len(value)} arrays")
         return
     if len(value) == 3 and (parts := _arrays(value)) is not None:
-        yield parts, "three arrays in the order of the file"
+        yield parts, "three arrays in the order of the file", None
     if (stacked := _by_products(value)) is not None:
-        yield stacked, "factors product by product"
+        yield stacked, "factors product by product", None
     array = as_array(value)
     if array is not None and (one := unstacked(array) or side_by_side(array)):
-        yield one, "one array of all three factors"
+        yield one, "one array of all three factors", None
 
 
-def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
+def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[_Found]:
     """The factors among values with names, which no other of them may change."""
-    arrays = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+    single = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+    arrays = numbered_together(single)
+    letters = {role for names in ROLES for role in names} | {name.rstrip("0123456789") for name in arrays}
+    for part in found.numbered if found else ():
+        if part not in arrays and {part, part.lower()} & letters:
+            raise SchemeFormatError(f"a matrix of {part} is set, but not of each product and factor")
     named = named_factors(arrays)
     present = {name.lower() for name in arrays}
     for name, fault in (found.faults if found else {}).items():
-        others = [set(names) - {name.lower()} for names in zip(*ROLES, strict=True) if name.lower() in names]
+        key = name.lower() if arrays.keys() == single.keys() else name.lower().rstrip("0123456789_")
+        others = [set(names) - {key} for names in zip(*ROLES, strict=True) if key in names]
         if any(one <= present or named is None for one in others):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
-    settings = (found.values if found else {}) | value
-    rank = next((one for name, one in settings.items() if name.lower() == "rank"), None)
-    if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
-        raise SchemeFormatError(f"rank {rank}, but no factor has so many products")
     if named is not None:
-        _check_sizes({**settings, "sizes": [settings.get(size) for size in "mkn"]}, named[0])
-        known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
+        settings = (found.values if found else {}) | value
+        ranks = _ranks({**settings, "sizes": [settings.get(size) for size in "mkn"]}, named[0])
+        known = {name for name, array in single.items() if array.ndim > 1} | (found.used if found else set())
         _check_settings(settings, known)
-        yield named[0], "; ".join(named[1])
+        yield named[0], "; ".join(named[1]), ranks
 
 
-def _check_sizes(value: dict[str, Any], factors: list[Any]) -> None:
-    """Refuse sizes, such as `shape: [2, 2, 3]`, that are not those of the factors."""
-    for name, sizes in value.items():
-        if name.lower() not in _SIZES or not isinstance(sizes, list | tuple) or len(sizes) != 3:
+def _ranks(settings: dict[str, Any], factors: list[Any]) -> set[int]:
+    """The numbers of products that factors may have by a rank or sizes, such as `shape: [2, 2, 3]`, beside them.
+
+    Raises:
+        SchemeFormatError: they have none by these.
+    """
+    ranks, shapes = possible_ranks(factors), [array.shape for array in factors]
+    for name, said in settings.items():
+        if name.lower() == "rank" and isinstance(said, int):
+            ranks &= {said}
+            if not ranks:
+                raise SchemeFormatError(f"rank {said}, but no factor has so many products")
+        sizes = list(said) if name.lower() in _SIZES and isinstance(said, list | tuple) else []
+        if len(sizes) != 3 or not all(type(size) is int and size > 0 for size in sizes):
             continue
-        if not all(type(size) is int and size > 0 for size in sizes):
-            continue
-        (m, k, n), shapes = sizes, [array.shape for array in factors]
+        m, k, n = sizes
         entries = sorted((m * k, k * n, m * n))
-        ranks = set.intersection(*map(set, shapes)) - {0}
-        if not any(sorted(math.prod(shape) // rank for shape in shapes) == entries for rank in ranks):
+        ranks = {rank for rank in ranks if sorted(math.prod(shape) // rank for shape in shapes) == entries}
+        if not ranks:
             raise SchemeFormatError(f"{name} {m}, {k}, {n}, but the factors have shapes {', '.join(map(str, shapes))}")
+    return ranks
 
 
 def _check_settings(value: dict[str, Any], known: set[str]) -> None:
