@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -86,14 +86,6 @@ def numbered_together(arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {**others, **whole}
 
 
-def possible_ranks(arrays: Sequence[Array]) -> set[int]:
-    """The numbers of products that three arrays may have: sizes that all have, or parts of flat ones."""
-    if all(array.ndim == 1 for array in arrays):
-        size = math.gcd(*map(len, arrays))
-        return {rank for rank in range(1, min(size, MAX_RANK) + 1) if size % rank == 0}
-    return set.intersection(*(set(array.shape) for array in arrays)) - {0}
-
-
 def unstacked(array: Array) -> list[Array] | None:
     """The three factors of one array: stacked on the first or the last axis, or the second of three."""
     if array.ndim == 4 and array.shape[0] == 3:
@@ -126,9 +118,8 @@ def reading_of_unlabelled(
     notes: tuple[str, ...] = (),
     documented: tuple[str, str] | None = None,
     others: bool = False,
-    ranks: Set[int] | None = None,
 ) -> Reading:
-    """The reading of three arrays of numbers, by every way that their shapes and the `ranks` known allow.
+    """The reading of three arrays of numbers, by every way that their shapes allow.
 
     A format that says how they lie has a `documented` convention and, if they are not rows, what products are; the
     other convention becomes a candidate, too, and with `others` every way that is not documented.
@@ -136,11 +127,7 @@ def reading_of_unlabelled(
     Raises:
         SchemeFormatError: no way fits; the shapes are named.
     """
-    ways = [
-        way
-        for way in _ways(arrays)
-        if (target is None or way[2] == target.shape) and (ranks is None or way[3][0].rank in ranks)
-    ]
+    ways = [way for way in _ways(arrays) if target is None or way[2] == target.shape]
     if documented is not None:
         meant = sorted((way for way in ways if way[0] == documented[1]), key=lambda way: way[1] != documented[0])
         rest = [way for way in ways if others and way not in meant]
@@ -166,7 +153,8 @@ def _ways(arrays: Sequence[Array]) -> Iterator[tuple[str, str, Shape, Factors]]:
     """
     dimensions = {array.ndim for array in arrays}
     if dimensions == {1}:
-        for rank in sorted(possible_ranks(arrays)):
+        most = math.gcd(*map(len, arrays))
+        for rank in (rank for rank in range(1, min(most, MAX_RANK) + 1) if most % rank == 0):
             entries = [len(array) // rank for array in arrays]
             fitting = _shape([(size,) for size in entries])
             for grid in ((rank, -1), (-1, rank)) if fitting and max(entries) <= rank <= math.prod(fitting) else ():

@@ -90,6 +90,14 @@ _COUNTED = pattern(r"^(?:\d{1,4}[.):]\s+|[\u2022>]\s*)+")
 _NUMBERING = pattern(
     r"^(?:(?:[-*+\u2022>:]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
 )
+_ROW_NAMES = pattern(r"[A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+")
+_ROW = pattern(r"[(\[]([^()\[\]]*)[)\]]")
+_UNPACKED = pattern(
+    r"(?m)^(?P<lead>[ \t]*)(?:(?:const|let|var)[ \t]+)?(?P<names>[(\[A-Za-z][\w,\[\]() \t]{1,200}?)[ \t]*=[ \t]*"
+    r"(?P<letter>[A-Za-z])(?:\[(?P<row>\d{1,3})\]|[\[(](?P<all>\d{1,3})[ \t]*,[ \t]*:[\])])?[ \t]*;?[ \t]*$"
+)
+"""Names that a row of a matrix is unpacked to, as `a11, a12 = A[0]`, or rows in brackets that a matrix is."""
+
 _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
 
@@ -104,7 +112,7 @@ _REMARK = pattern(
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
 _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
 _PARTS = {
-    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
+    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|,?\s+and\s+|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
     True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
 }
 """What parts statements of prose, and of code."""
@@ -142,6 +150,8 @@ _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>(?:[pbvB]?|small)matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
     r"\\end\{(?P=kind)\}(?:\s*\\right\s*[\]).|])?"
 )
+_CELL_NAMES = r"(?:\s*[A-Za-z]\w{0,9}[\s,]){1,9}\s*[A-Za-z]\w{0,9}\s*"
+_MATRIX_OF_NAMES = pattern(rf"\(({_CELL_NAMES}(?:;{_CELL_NAMES}){{1,9}})\)")
 _SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
 _RULER = pattern(r"\s*(?:([-+=*_~#])\1{2,}|\|(?:\s*:?-+:?\s*\|)+)\s*")
@@ -334,7 +344,29 @@ def _unnumbered(text: str) -> str:
     marks = {line.lstrip()[:2] for line in text[:MAX_SPLIT].splitlines()[:-1] if _MANY_BLOCKS.search(line)}
     if len(marks) == 1 and marks <= {"- ", "* "}:
         text = re.sub(rf"(?m)^[ \t]*{re.escape(min(marks))}", "", text)
-    return re.sub(r"\b([A-Za-z]+)\((\d+)\)", r"\1[\2]", text) if _CALLED.search(text) else text
+    text = re.sub(r"\b([A-Za-z]+)\((\d+)\)", r"\1[\2]", text) if _CALLED.search(text) else text
+    return _rows_unpacked(text)
+
+
+def _rows_unpacked(text: str) -> str:
+    """A text with the names that a row or a whole matrix is unpacked to, each set to its block.
+
+    `a11, a12 = A[0]` is `a11, a12 = A[0][0], A[0][1]`. Columns count from where the rows do: 0, or 1.
+    """
+    base = min((int(row) for match in _UNPACKED.finditer(text) if (row := match["row"] or match["all"])), default=0)
+
+    def blocks(match: re.Match[str]) -> str:
+        row, names = match["row"] or match["all"], match["names"]
+        rows = [names.strip("[]() ")] if row else _ROW.findall(names)
+        shape = "x" if row else _ROW.sub("x", names).strip("[]() ")
+        if base > 1 or not all(map(_ROW_NAMES.fullmatch, rows)) or not re.fullmatch(r"x(?:,\s*x)*", shape):
+            return match.group()
+        lists = [re.split(r"\s*,\s*", part.strip()) for part in rows]
+        at = {name: (int(row or base) + i, base + j) for i, part in enumerate(lists) for j, name in enumerate(part)}
+        values = ", ".join(f"{match['letter']}[{i}][{j}]" for i, j in at.values())
+        return f"{match['lead']}{', '.join(at)} = {values}"
+
+    return _UNPACKED.sub(blocks, text)
 
 
 @lru_cache(maxsize=512)
@@ -415,6 +447,8 @@ def _trimmed(text: str) -> str:
 
 def spelled(text: str) -> str:
     """A line with its names and signs in one spelling."""
+    if ";" in text and "(" in text:
+        text = _MATRIX_OF_NAMES.sub(r"[\1]", text)
     if _WORD_TIMES.search(text):
         text = _WORD_TIMES.sub("*", text)
     if not _MARKUP.search(text):
