@@ -32,6 +32,7 @@ _PRODUCT = pattern(rf"(?P<left>{_CELLS})\s*[*.]?\s*(?P<right>{_CELLS})\s*(?:=\s*
 """Matrices that are multiplied, and what their product is called."""
 
 GROUP = pattern(r"[\[(]([^\[\]()=]*;[^\[\]()=]*)[\])]")
+_ROWS = pattern(r"\s*\w(?:\s*,\s*|\s+)\w\s*;\s*\w(?:\s*,\s*|\s+)\w\s*")
 _PROSE = pattern(r"[A-Za-z\s=:,.*]*")
 """A matrix among prose, and what else such a text may have."""
 
@@ -197,8 +198,10 @@ class Account:
             return
         for group in GROUP.findall(text) if self.letters else ():
             names = re.findall(r"\w+", group)
-            known = all(len(name) == 1 for name in names) and not set("".join(self.letters)).isdisjoint(names)
-            if known and not ("".join(names) in self.letters and _PROSE.fullmatch(GROUP.sub("", text))):
+            plain = _ROWS.fullmatch(group) and _PROSE.fullmatch(GROUP.sub("", text))
+            if len(set("".join(self.letters)).intersection(names)) > 1 and not (
+                plain and "".join(names) in self.letters
+            ):
                 raise SchemeFormatError(f"{text[:40]!r} says that blocks stand elsewhere", line=line)
         if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)

@@ -42,6 +42,9 @@ _SIZE = pattern(r"[\w \t*]+|(?<=\[)(?=\])")
 _ARRAY_SIZE = pattern(r",\s*(\w+)\s*>")
 """The sizes of an array of C or Fortran, and of a std::array."""
 
+_OF_INTEGERS = pattern(r"\^|(?<![\d.])\d+\s*/\s*\d+(?![\d.])")
+"""What C rounds down, and where it does not raise to a power."""
+
 _TYPES = pattern(r"(?:int|float|double|short|long|char|integer|array|\bint\d+_t)\b")
 """Types of entries, of whose arrays the sizes are those of all entries; an array of others may be one of structures."""
 
@@ -151,6 +154,8 @@ class Bindings(Meaning):
                 values = list(values[0])
             if names and len(names) != len(values):
                 raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")
+            if sizes and _OF_INTEGERS.search(text):
+                raise NotUnderstoodError("a quotient, or a sign ^, among integers of C")
             if sizes and (array := as_array(plain(values[0]))) is not None:
                 values[0] = _sized(array, list(map(self.size, sizes)))
             listed = list(map(plain, values))

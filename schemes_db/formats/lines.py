@@ -44,7 +44,7 @@ _COMMANDS = tuple(
             r"\^\s*(?:\{\s*)?(?:\\(?:top|intercal)\b|(?:\\(?:mathsf|mathrm|mathbf|text|rm)\s*)?\{?T\}?(?![A-Za-z\d]))(?:\s*\})?",
             "\u1d40",
         ),
-        (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?|\\(?:left|right|[bB]igg?[lr]?|limits)\b", " "),
+        (r"\\(?:begin|end)\{\s*[A-Za-z]*\*?\s*\}(?:\{[^{}]*\})?|\\(?:left|right|[bB]igg?[lr]?|limits)\b", " "),
         (r"\\(?:displaystyle|q?quad|nonumber|notag)\b|\\[,;:!> \[\]()]", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
         (

@@ -22,6 +22,8 @@ REPLACED = {
         ("V[7][4]", "V[7][4], X[7][4]"),
         ("V[7][4]", "V[7]"),
         ("};", "} + 1;"),
+        ("{1, ", "{2/2, "),
+        ("{1, ", "{1^2, "),
         ("};", "}; U[0][0] = 3;"),
         ("};", "};\n#define SCALE 2\n"),
         ("};", "};\n#define RANK 14\n"),
@@ -38,6 +40,7 @@ REPLACED = {
         ("constexpr", "using U = int;\nconstexpr"),
     ],
     "angle.mpl": [
+        (">>:\nV", ">>:\n0x3 0x9 0x1\nV"),
         ("<1 | 0", "<1, 0"),
         ("<1 | 0", "<1 | | 0"),
         (">>", ">"),
@@ -115,6 +118,9 @@ REPLACED = {
         )
     ],
     "layout.tex": [
+        (r"a & b \\ c & d", r"a & bb \\ c & d"),
+        (r"a & b \\ c & d", r"a & b \\ c && d"),
+        (r"\begin{pmatrix} r", r"\begin{pmatrix scaled by 2} r"),
         (r"r & s \\ t & u", r"r & s \\ t & v"),
         (r"a & b \\ c & d", r"a & c \\ b & d"),
         (r"\begin{pmatrix} r", r"2\begin{pmatrix} r"),
@@ -163,6 +169,7 @@ ADDED = {
 MEANT = [
     ("cells.m", "%", "U = cell(1, 7);\nV = zeros(2, 2, 7);\nW = {};\n%"),
     ("flat.h", "RANK * 4", ""),
+    ("float.h", "1.0f", "2.0/2"),
     ("flat.h", "#define RANK 7", "#define R 7"),
     ("layout.txt", "[a b; c d] * [e f; g h]", "let A = (a b; c d), B = (e f; g h)"),
     ("layout.txt", "[a b; c d] * [e f; g h]", "Let A = [a b; c d] and B = [e f; g h]."),
