@@ -36,7 +36,7 @@ from .arrays import (
 )
 from .bindings import Bindings, read_bindings
 from .block_lists import as_json, lists_products
-from .candidates import Shape
+from .candidates import Shape, reading_of_coefficients
 from .dense import TextReader
 from .lines import without_block_comments
 from .listed import agreeing, listed_text
@@ -170,6 +170,9 @@ def _schemes(
             return
         except SchemeFormatError as error:
             failure = failure or error
+    if isinstance(value, list) and (listed := sparse_products(_parts_of_products(value))):
+        yield _fitting(reading_of_coefficients(name, len(value), listed, target, ring), settings)
+        return
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
     items = value.values() if isinstance(value, dict) else value
@@ -205,8 +208,6 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
         yield parts, "three arrays in the order of the file"
     if (stacked := _by_products(value)) is not None:
         yield stacked, "factors product by product"
-    if (stacked := sparse_products(_parts_of_products(value))) is not None:
-        yield stacked, "coefficients product by product"
     array = as_array(value)
     if array is not None and (one := unstacked(array) or side_by_side(array)):
         yield one, "one array of all three factors"
