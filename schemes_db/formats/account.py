@@ -28,6 +28,7 @@ _MATRIX = pattern(
 """A matrix that is returned, one that is transposed as it is set, and one of names that are set."""
 
 _CELLS = r"\[(?:[^\[\]=]|\[\d+,\d+\])+\]"
+_SHOWN_MATRIX = pattern(_CELLS)
 _PRODUCT = pattern(rf"(?P<left>{_CELLS})\s*[*.]?\s*(?P<right>{_CELLS})\s*(?:=\s*(?P<out>{_CELLS}))?")
 """Matrices that are multiplied, and what their product is called."""
 
@@ -128,7 +129,10 @@ def matrices_in(line: int, text: str) -> list[Statement]:
     if match := _PRODUCT.fullmatch(text):
         parts = zip(("A =", "B =", "return"), match.groups(), strict=True)
         return [(line, f"{said} {part}") for said, part in parts if part]
-    return [(line, _A_TIMES_B.sub("C = ", text))]
+    shown = (
+        "return " if ";" in text and _SHOWN_MATRIX.fullmatch(text) else ""
+    )  # as the last line of a function of Julia
+    return [(line, shown + _A_TIMES_B.sub("C = ", text))]
 
 
 def split_equation(line: int, text: str) -> Equation | None:

@@ -215,11 +215,11 @@ def _coefficients(values: Array) -> list[Coefficient]:
     return list(map(binary, values.tolist()))
 
 
-def as_array(rows: Any) -> Array | None:
-    """Nested lists of numbers as an array of 1 to 4 dimensions, of integers or of objects; None where ragged."""
+def as_array(rows: Any, most: int = 4) -> Array | None:
+    """Nested lists of numbers as an array of at most so many dimensions, of integers or objects; None where ragged."""
     array = np.array(rows, dtype=object) if isinstance(rows, list) else np.array(())
     kinds = set(map(type, array.ravel().tolist()))
-    if not 1 <= array.ndim <= 4 or not kinds or any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
+    if not 1 <= array.ndim <= most or not kinds or any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
         return None
     if array.size > MAX_ENTRIES:
         raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")

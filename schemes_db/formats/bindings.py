@@ -94,6 +94,9 @@ class Bindings(Meaning):
     numbered: dict[str, int] = field(default_factory=dict)
     """The lines where a matrix with a number is set, as in `U{1} = ..`, by its name without the number."""
 
+    rings: set[str] = field(default_factory=lambda: set(_RINGS))
+    """The names of rings, as in `Q := Rationals()`."""
+
     first: float = math.inf
     """The line of the first array."""
 
@@ -118,7 +121,7 @@ class Bindings(Meaning):
         dtype = keywords.pop("dtype", "")
         if name in ("Rationals", "Integers", "RationalField", "IntegerRing") and not arguments:
             return LinearForm({"QQ": 1})
-        arguments = [one for one in arguments if name_of(one) not in _RINGS]
+        arguments = [one for one in arguments if name_of(one) not in self.rings]
         if name in _ARRAYS and len(arguments) == 2 and _DTYPE.fullmatch(str(name_of(arguments[1]) or arguments[1])):
             dtype = str(name_of(arguments[1]) or arguments.pop())
             del arguments[1:]
@@ -152,11 +155,14 @@ class Bindings(Meaning):
                 values = [values]
             if len(names) > 1 and len(values) == 1 and isinstance(values[0], list | np.ndarray):
                 values = list(values[0])
+            if len(names) == len(values) == 1 and name_of(values[0]) in _RINGS:
+                self.rings.add(names[0])
+                return
             if names and len(names) != len(values):
                 raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")
             if sizes and _OF_INTEGERS.search(text):
                 raise NotUnderstoodError("a quotient, or a sign ^, among integers of C")
-            if sizes and (array := as_array(plain(values[0]))) is not None:
+            if sizes and (array := as_array(plain(values[0]), 8)) is not None:
                 values[0] = _sized(array, list(map(self.size, sizes)))
             listed = list(map(plain, values))
         except SchemeFormatError as error:

@@ -123,6 +123,7 @@ _NAME = pattern(r"[A-Za-z_]\w*")
 """Several names that are set at once, commas, and names."""
 
 _EQUALS = pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")
+_RETURNED = pattern(r"\s*return\b")
 _LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
@@ -191,7 +192,8 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
         added = first in "+-" and equals and line[1:2] != first
         goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or added)))
         inside = code and held[0].lstrip()[:1] in ("[", "{") and (len(held) > 1 or line.lstrip()[:1] in ("[", "{", '"'))
-        within = open_ > 0 and (inside or (equals and (code or (equals == 1 and not more))))
+        opened = equals or _RETURNED.match(held[0]) is not None
+        within = open_ > 0 and (inside or (opened and (code or (equals < 2 and not more))))
         if line and (within or (goes_on and equals + more <= 1)):
             if within and not code and last not in "+-*=(,/[{;" and first not in "+-*/=)]}":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
@@ -362,6 +364,8 @@ def _rows_unpacked(text: str) -> str:
         if base > 1 or not all(map(_ROW_NAMES.fullmatch, rows)) or not re.fullmatch(r"x(?:,\s*x)*", shape):
             return match.group()
         lists = [re.split(r"\s*,\s*", part.strip()) for part in rows]
+        if len(set(map(len, lists))) > 1:
+            return match.group()
         at = {name: (int(row or base) + i, base + j) for i, part in enumerate(lists) for j, name in enumerate(part)}
         values = ", ".join(f"{match['letter']}[{i}][{j}]" for i, j in at.values())
         return f"{match['lead']}{', '.join(at)} = {values}"
