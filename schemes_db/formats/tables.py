@@ -21,7 +21,7 @@ from .patterns import changes_all, changes_something, check_setting, pattern
 from .reading import C, Reading
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
-_ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
+_ROW = pattern(rf"(?:-\s)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
 _NUMBER = pattern(_CELL)
 _INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
 _HEADING = pattern(
@@ -66,7 +66,7 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
     fresh = True
     for at, line in numbered(text):
         plain = line.partition("#")[0] if not _role(line) else line
-        if _INTEGERS.fullmatch(plain) or _ROW.fullmatch(plain):
+        if _INTEGERS.fullmatch(plain) or _ROW.fullmatch(plain.strip()):
             if fresh:
                 found.append((role, []))
                 fresh = False
