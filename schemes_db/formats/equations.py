@@ -77,7 +77,7 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
         reading = reading_by_place(
             NAME, factors, CONVENTION, target, ring, outputs, triangular=True, name=name, notes=notes
         )
-    if found.by_c:
+    if found.letters and found.letters in found.groups:
         named = tuple(one for one in reading.candidates if not one[0].startswith(C_TRANSPOSED))
         reading = dataclasses.replace(reading, candidates=named)
     held = {scheme.target for _, scheme in reading.candidates}

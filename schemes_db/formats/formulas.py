@@ -65,11 +65,8 @@ class Formulas(Meaning):
         self.bases = dict.fromkeys("abc", 1)
         """The first index of rows and columns of A, B and C: 1, or 0."""
 
-        self.lettered: list[str] = []
-        """The letters of C, where its blocks are single ones."""
-
-        self.by_c = False
-        """True if the text says in which places the outputs stand, other than by their indices."""
+        self.letters: list[str] = []
+        """The letters of the blocks of C, by rows, where they are single ones."""
 
         self.notes: list[str] = []
         self.skipped: list[int] = []
@@ -98,8 +95,8 @@ class Formulas(Meaning):
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
         families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
-        lettered = self.places.keys() == set(LETTERS)
-        account = Account(families - {""} | {"c"}, (LETTERS[:4], LETTERS[4:], *self.lettered) if lettered else ())
+        lettered = LETTERS[:4], LETTERS[4:], "".join(self.letters)
+        account = Account(families - {""} | {"c"}, lettered if self.places.keys() == set(LETTERS) else ())
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
         for line, text, equation in listed:
             deleted = words(text.lower() if lower else text) if text.startswith("del ") else []
@@ -221,10 +218,9 @@ class Formulas(Meaning):
                 by_name[each.name].append(each)
         letters = [name for name, (each, *_) in by_name.items() if len(name) == 1 and _has_products(each)]
         if len(letters) == 4 and not any(letters_of(name) == "c" for name in by_name):
-            said = next((names for names in self.groups if sorted(names) == sorted(letters)), None)
-            letters, self.by_c = said or letters, said is not None
+            letters = next((names for names in self.groups if sorted(names) == sorted(letters)), letters)
             self.notes.append(f"{', '.join(letters)} are read as C by rows")
-            self.lettered = ["".join(letters)]
+            self.letters = letters
             for name, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
                 by_name[place] = by_name.pop(name)
                 for each in by_name[place]:
@@ -336,11 +332,11 @@ class Formulas(Meaning):
         if not _has_products(each):
             names = list(map(name_of, cells))
             offsets = {tuple(map(int.__sub__, family(name)[1], divmod(at, width))) for at, name in enumerate(names)}
-            own = {"a": LETTERS[:4], "b": LETTERS[4:]}
-            letters, other = set(map(letters_of, names)), {"a": {"b"}, "b": {"a"}}.get(each.name.lower())
-            in_place = len(letters) == 1 and letters != other and (self.flat or offsets in ({(0, 0)}, {(1, 1)}))
-            lettered = (own.get(each.name.lower()),) if each.name.lower() in own else own.values()
-            if not in_place and (width != 2 or "".join(names) not in lettered):
+            letters, other = set(map(letters_of, names)), {"a": "b", "b": "a"}.get(each.name.lower(), "")
+            in_place = len(letters) == 1 and other not in letters and (self.flat or offsets in ({(0, 0)}, {(1, 1)}))
+            lettered = {"a": LETTERS[:4], "b": LETTERS[4:]}
+            lettered.pop(other, None)
+            if not in_place and (width != 2 or "".join(names) not in lettered.values()):
                 raise SchemeFormatError("a matrix of blocks that stand elsewhere than their names say", line=each.line)
             return
         for at, cell in enumerate(cells):
