@@ -129,9 +129,8 @@ def matrices_in(line: int, text: str) -> list[Statement]:
     if match := _PRODUCT.fullmatch(text):
         parts = zip(("A =", "B =", "return"), match.groups(), strict=True)
         return [(line, f"{said} {part}") for said, part in parts if part]
-    shown = (
-        "return " if ";" in text and _SHOWN_MATRIX.fullmatch(text) else ""
-    )  # as the last line of a function of Julia
+    # A matrix that stands alone is returned, as the last line of a function of Julia is.
+    shown = "return " if ";" in text and _SHOWN_MATRIX.fullmatch(text) else ""
     return [(line, shown + _A_TIMES_B.sub("C = ", text))]
 
 

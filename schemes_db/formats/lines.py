@@ -122,7 +122,9 @@ _COMMAS = pattern(rf"{_BRACKETS}|,")
 _NAME = pattern(r"[A-Za-z_]\w*")
 """Several names that are set at once, commas, and names."""
 
-_EQUALS = pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")
+_EQUALS = {False: pattern(r"=|<-"), True: pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")}
+"""What sets a name in prose, and in code, where braces behind a name do, too."""
+
 _RETURNED = pattern(r"\s*return\b")
 _LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
@@ -188,7 +190,7 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
     listed = numbered(plain_code(text)) if code else ()
     lines = ((at, line.rstrip(), False) for at, line in listed if line.strip())
     for at, line, plain in chain(lines if code else _lines(text), ((0, "", False),)):
-        last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS.findall(line))
+        last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS[code].findall(line))
         added = first in "+-" and equals and line[1:2] != first
         goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or added)))
         inside = code and held[0].lstrip()[:1] in ("[", "{") and (len(held) > 1 or line.lstrip()[:1] in ("[", "{", '"'))
