@@ -28,7 +28,7 @@ _MATRIX = pattern(
 """A matrix that is returned, one that is transposed as it is set, and one of names that are set."""
 
 _CELLS = r"\[(?:[^\[\]=]|\[\d+,\d+\])+\]"
-_SHOWN_MATRIX = pattern(_CELLS)
+_SHOWN_MATRIX = pattern(rf"(?=.*;){_CELLS}|Matrix\(\[\[.*\]\]\)")
 _PRODUCT = pattern(rf"(?P<left>{_CELLS})\s*[*.]?\s*(?P<right>{_CELLS})\s*(?:=\s*(?P<out>{_CELLS}))?")
 """Matrices that are multiplied, and what their product is called."""
 
@@ -129,8 +129,8 @@ def matrices_in(line: int, text: str) -> list[Statement]:
     if match := _PRODUCT.fullmatch(text):
         parts = zip(("A =", "B =", "return"), match.groups(), strict=True)
         return [(line, f"{said} {part}") for said, part in parts if part]
-    # A matrix that stands alone is returned, as the last line of a function of Julia is.
-    shown = "return " if ";" in text and _SHOWN_MATRIX.fullmatch(text) else ""
+    # A matrix that stands alone is returned, as the last line of a function of Julia or Maple is.
+    shown = "return " if _SHOWN_MATRIX.fullmatch(text) else ""
     return [(line, shown + _A_TIMES_B.sub("C = ", text))]
 
 

@@ -71,6 +71,9 @@ _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|
 _EMPTY = pattern(r"\s*(\w+) = (?:cell|zeros)\([\d,\s]*\)")
 """Room of MATLAB for matrices that are set one after the other."""
 
+_SCRIPT = pattern(r"(?:\s|[%#][^\n]*\n)*1;")
+"""The start of a script of Octave."""
+
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
 _DTYPE = pattern(r"(?:u?int|float|double|complex|bool|object)(?:\d+|_)?")
@@ -250,8 +253,8 @@ def _read(text: str, within: bool) -> Bindings:
         if indent <= function:
             function = -1
         match = _STATEMENT.match(statement)
-        if re.match(r"\s*function\b", statement):
-            continue  # the head of a function of MATLAB, whose values are set in it
+        if re.match(r"\s*function\b", statement) or (statement == "1" and not found.values and _SCRIPT.match(text)):
+            continue  # the head of a function of MATLAB, whose values are set in it; how a script of Octave starts
         if function >= 0:
             found.inner.append((line, statement, name, parameters))
         elif head := _FUNCTION.match(statement):

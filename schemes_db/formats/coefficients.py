@@ -30,7 +30,7 @@ SNIFFED = 4000
 """Characters in which the first row of a table is looked for."""
 
 _COLUMNS = pattern(
-    r"(?i)(product|term|p|m|r)s?\|(factor|matrix|side)\|(block|entry|element)\|(coefficient|coeff?|value)"
+    r"(?i)(product|term|p|m|r)s?\|(factor|matrix|side)\|(block|entry|element|row\|col(?:umn)?)\|(coefficient|coeff?|value)"
 )
 _BLOCK = pattern(r"[\[({]?([A-Za-z]?)[_\[({]*(?:(\d)(\d)|(\d{1,3})\s*[,;_ ]\s*(\d{1,3}))[\])}]*")
 _PRODUCT = pattern(r"(?:[A-Za-z]+_?)?\{?\d{1,5}\}?")
@@ -82,11 +82,16 @@ def _entries(text: str) -> Iterator[Entry]:
         SchemeFormatError: a row is none of the table that it stands in.
     """
     head: Sequence[str | Block] = ()
-    bare, count = False, 0
+    bare, count, width = False, 0, 4
     for at, cells in _rows(text):
         if _COLUMNS.fullmatch("|".join(cells)):
-            head = ()
-        elif (named := _head(cells)) is not None:
+            head, width = (), len(cells)
+            continue
+        if len(cells) == width == 5 and cells[2].isdecimal() and cells[3].isdecimal():
+            cells = [*cells[:2], f"{cells[2]},{cells[3]}", cells[4]]
+        elif width == 5:
+            raise SchemeFormatError("a row that has no row and column of a block", line=at)
+        if (named := _head(cells)) is not None:
             head, bare, count = named, len(named) == len(cells), 0
         elif not head and (entry := _entry(at, cells)) is not None:
             yield entry

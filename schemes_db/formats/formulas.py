@@ -181,6 +181,10 @@ class Formulas(Meaning):
         """A sum, a product or a matrix that a call makes."""
         if len(arguments) == 1 and isinstance(arguments[0], list) and name in ("array", "Matrix", "matrix"):
             return arguments[0]
+        cells: list[Value] = arguments[2] if len(arguments) == 3 and isinstance(arguments[2], list) else []
+        whole = bool(cells) and all(type(size) is int and size > 0 for size in arguments[:2])
+        if name in ("Matrix", "matrix") and whole and arguments[0] * arguments[1] == len(cells):
+            return [cells[at : at + arguments[1]] for at in range(0, len(cells), arguments[1])]  # of Magma, by rows
         if len(arguments) == 1 and name in ("expand", "simplify") and not keywords:
             return arguments[0]
         match = _CALLED.fullmatch(name)

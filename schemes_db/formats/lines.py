@@ -69,7 +69,7 @@ _NAMES = tuple(
     for text, replacement in (
         (r"(?<![\w.{,])(\d+)(?=[A-Za-z]+_)", r"\1 "),  # 2a_{11}
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
-        (r"^\s*\*\*([^*=]+)\*\*(:?)\s*$", r"\1\2"),  # **Products**
+        (r"^\s*\*\*([^*=]+)\*\*([^*=]*)$", r"\1\2"),  # **Products**, **Step 1.** Compute
         (r"(?<![\w)\]])(\*\*?)([A-Za-z]\w*)(?:\1(?=\s*:?=)|(:)\1)", r"\2\3"),  # **M1** =, **M1:** in Markdown
         (r"\*\*(?=\s*[A-Za-z(])", "*"),
         (r"->", "="),
@@ -461,7 +461,7 @@ def spelled(text: str) -> str:
         return _SIDE_BY_SIDE.sub("*", text)
     latex = "\\" in text or "$" in text or "_{" in text
     if "<" in text:
-        text = re.sub(r"</?(?:math|p|br|i|b|em|strong|li)\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
+        text = re.sub(r"</?(?:math|p|br|i|b|em|strong|li)\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text.replace("''", "")))
     if "\\" in text or "^" in text or "_{" in text:
         for command, replacement in _COMMANDS:
             text = command.sub(replacement, text)

@@ -77,6 +77,27 @@ REPLACED = {
         ("= A;", "= B;"),
         ("return [[", "return [[["),
     ],
+    "function.magma": [
+        ("Matrix(2, 2", "Matrix(2, 3"),
+        ("Matrix(2, 2", "2*Matrix(2, 2"),
+        ("m6]);", "m6])*2;"),
+        ("return Matrix", "return f() + Matrix"),
+    ],
+    "proc.mpl": [
+        ("Matrix([[", "2*Matrix([["),
+        ("Matrix([[", "Transpose([["),
+        ("m6]])", "m6]])^2"),
+        ("]]);", "]], f());"),
+    ],
+    "coefficients_by_row.csv": [
+        ("term,matrix,row,col,value", "term,matrix,col,row,value"),
+        ("1,A,1,1,1\n", "1,A,1,1,1,1\n"),
+        ("1,A,1,1,1\n", "1,A,1,x,1\n"),
+        ("1,A,1,1,1\n", "1,A,11,1\n"),
+        ("1,A,1,1,1\n", "1,A,1,1,1\n1,A,1,1,1\n"),
+    ],
+    "steps.md": [("**Step 2.** Set", "**Step 2.** Halve all results"), ("**Step 2.** Set", "**Step 2.** c11 *= 2")],
+    "script.m": [("1;\n", "2;\n"), ("1;\n", "1\n"), ("1;\n", "1 0 0 1;\n"), ("];\nV", "];\n1;\nV")],
     "matrix.m2": [("matrix {", "map {"), ("}}", "}}^2"), ("}}\n", "}} + 1\n")],
     "cells.m": [
         ("V{7}", "V{8}"),
