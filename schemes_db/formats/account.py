@@ -6,11 +6,11 @@ A line that names a block or a product must be understood, unless it is prose wi
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
-from .lines import cut
+from .lines import Statement, cut
 from .naming import NAME, WORD, family, letters_of
 from .patterns import HEAD, SHOWN, changes_all, changes_something, pattern
 from .syntax import Value
@@ -27,6 +27,17 @@ _MATRIX = pattern(
 )
 """A matrix that is returned, one that is transposed as it is set, and one of names that are set."""
 
+_CELLS = r"\[(?:[^\[\]=]|\[\d+,\d+\])+\]"
+_SHOWN_MATRIX = pattern(rf"(?=.*;){_CELLS}|Matrix\(\[\[.*\]\]\)")
+_PRODUCT = pattern(rf"(?P<left>{_CELLS})\s*[*.]?\s*(?P<right>{_CELLS})\s*(?:=\s*(?P<out>{_CELLS}))?")
+"""Matrices that are multiplied, and what their product is called."""
+
+GROUP = pattern(r"[\[(]([^\[\]()=]*;[^\[\]()=]*)[\])]")
+_ROWS = pattern(r"\s*\w(?:\s*,\s*|\s+)\w\s*;\s*\w(?:\s*,\s*|\s+)\w\s*")
+_PROSE = pattern(r"[A-Za-z\s=:,.*]*")
+"""A matrix among prose, and what else such a text may have."""
+
+_A_TIMES_B = pattern(r"(?i)c\s*=\s*a\s*[*@.]?\s*b\s*=\s*(?=\[)")
 _FOREIGN = frozenset(("assign", "wire", "reg", "my", "logic"))
 """Words before a name in languages that are not read."""
 
@@ -113,6 +124,16 @@ class Equation:
     """The names that its value is computed from, without most that have an index."""
 
 
+def matrices_in(line: int, text: str) -> list[Statement]:
+    """A statement as those that it stands for: `[a b; c d] * [e f; g h] = [r s; t u]` says what A, B and C are."""
+    if match := _PRODUCT.fullmatch(text):
+        parts = zip(("A =", "B =", "return"), match.groups(), strict=True)
+        return [(line, f"{said} {part}") for said, part in parts if part]
+    # A matrix that stands alone is returned, as the last line of a function of Julia or Maple is.
+    shown = "return " if _SHOWN_MATRIX.fullmatch(text) else ""
+    return [(line, shown + _A_TIMES_B.sub("C = ", text))]
+
+
 def split_equation(line: int, text: str) -> Equation | None:
     """The equation that a statement is, or None.
 
@@ -164,6 +185,9 @@ class Account:
     """What is known while statements are accounted for: the letters of blocks and products."""
 
     families: set[str]
+    letters: Sequence[str] = ()
+    """The letters of each matrix whose blocks are single ones, by rows."""
+
     code: list[int] = field(default_factory=list)
     """The lines that look like a program and have no block in them."""
 
@@ -175,6 +199,13 @@ class Account:
         """
         if HEAD.match(text) or _DECLARED.fullmatch(text):
             return
+        for group in GROUP.findall(text) if self.letters else ():
+            names = re.findall(r"\w+", group)
+            plain = _ROWS.fullmatch(group) and _PROSE.fullmatch(GROUP.sub("", text))
+            if len(set("".join(self.letters)).intersection(names)) > 1 and not (
+                plain and "".join(names) in self.letters
+            ):
+                raise SchemeFormatError(f"{text[:40]!r} says that blocks stand elsewhere", line=line)
         if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
         if text.startswith("return") and "," in text:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -26,6 +27,7 @@ from .reading import C_TRANSPOSED, C, Entries, Reading
 Array = npt.NDArray[Any]
 
 MAX_ENTRIES = 1 << 24
+_NUMBERED = re.compile(r"([A-Za-z]+)_?(\d{1,4})")
 _NO_NUMBERS = (type(None), list, dict, str)
 
 ROLES = (
@@ -43,7 +45,8 @@ def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, 
         SchemeFormatError: three arrays have the names of factors, and one is no matrix: another is no whole scheme.
     """
     plain = [name for name, array in arrays.items() if array.ndim in (2, 3)]
-    if found := factor_names(plain):
+    flat = [name for name, array in arrays.items() if array.ndim == 1]
+    if found := factor_names(plain) or factor_names(flat):
         return [arrays[name] for name in found], (f"factors {', '.join(found)}",)
     if found := factor_names(arrays):
         unfit = next(name for name in found if name not in plain)
@@ -59,6 +62,28 @@ def factor_names(names: Iterable[str]) -> list[str]:
     """The names of the three factors among names; empty where there are none."""
     plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in names}
     return next(([plain[role] for role in roles] for roles in zip(*ROLES, strict=True) if set(roles) <= set(plain)), [])
+
+
+def numbered_together(arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Named arrays, with the matrices U1, V1, W1, U2, ... of all products as arrays U, V and W of three dimensions.
+
+    Raises:
+        SchemeFormatError: the numbers of the three are not the same, or have a gap.
+    """
+    found: dict[str, dict[int, Array]] = defaultdict(dict)
+    for name, array in arrays.items():
+        if (match := _NUMBERED.fullmatch(name)) and array.ndim == 2:
+            found[match[1]][int(match[2])] = array
+    names = factor_names(name for name, parts in found.items() if len(parts) > 1)
+    if not names:
+        return dict(arrays)
+    numbers = [sorted(found[name]) for name in names]
+    if any(one != list(range(numbers[0][0], numbers[0][0] + len(one))) for one in numbers) or numbers[0][0] > 1:
+        raise SchemeFormatError(f"matrices {', '.join(names)} with numbers that differ or have gaps")
+    whole = {name: array_of_rows([part.tolist() for _, part in sorted(found[name].items())]) for name in names}
+    matches = {name: _NUMBERED.fullmatch(name) for name in arrays}
+    others = {name: arrays[name] for name, match in matches.items() if not (match and match[1] in names)}
+    return {**others, **whole}
 
 
 def unstacked(array: Array) -> list[Array] | None:
@@ -127,6 +152,15 @@ def _ways(arrays: Sequence[Array]) -> Iterator[tuple[str, str, Shape, Factors]]:
     Products as rows come before products as columns, entries by rows before entries by columns.
     """
     dimensions = {array.ndim for array in arrays}
+    if dimensions == {1}:
+        most = math.gcd(*map(len, arrays))
+        for rank in (rank for rank in range(1, min(most, MAX_RANK) + 1) if most % rank == 0):
+            entries = [len(array) // rank for array in arrays]
+            fitting = _shape([(size,) for size in entries])
+            for grid in ((rank, -1), (-1, rank)) if fitting and max(entries) <= rank <= math.prod(fitting) else ():
+                ways = _ways([array.reshape(grid) for array in arrays])
+                yield from (way for way in ways if way[3][0].rank == rank)
+        return
     if len(arrays) != 3 or len(dimensions) != 1 or not dimensions <= {2, 3}:
         return
     flat = dimensions == {2}
@@ -181,11 +215,11 @@ def _coefficients(values: Array) -> list[Coefficient]:
     return list(map(binary, values.tolist()))
 
 
-def as_array(rows: Any) -> Array | None:
-    """Nested lists of numbers as an array of 1 to 4 dimensions, of integers or of objects; None where ragged."""
+def as_array(rows: Any, most: int = 4) -> Array | None:
+    """Nested lists of numbers as an array of at most so many dimensions, of integers or objects; None where ragged."""
     array = np.array(rows, dtype=object) if isinstance(rows, list) else np.array(())
     kinds = set(map(type, array.ravel().tolist()))
-    if not 1 <= array.ndim <= 4 or not kinds or any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
+    if not 1 <= array.ndim <= most or not kinds or any(issubclass(kind, _NO_NUMBERS) for kind in kinds):
         return None
     if array.size > MAX_ENTRIES:
         raise SchemeFormatError(f"arrays of more than {MAX_ENTRIES} entries")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -31,13 +31,30 @@ _TYPED = pattern(r"^(?:Int|Float|Rational)\w*(?:\{\w+\})?(?=\[)")
 
 _STATEMENT = pattern(
     r"[ \t>,;.]*(?:[*-][ \t]+)?"
-    rf"(?P<words>(?:(?!(?:{_CONTROL})\b)[A-Za-z_](?:[\w:<>]*[\w>])?[ \t*&]+){{0,5}})"
+    rf"(?P<words>(?:(?!(?:{_CONTROL})\b)[A-Za-z_](?:[\w:]*\w)?(?:<[\w:<>, ]{{1,80}}>)?[ \t*&]+){{0,5}}"
+    r"|integer(?:[ \t]*,[ \t]*\w+)*[ \t]*::[ \t]*)"
     r"(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
-    r"(?P<sizes>(?:\[\w*\])*)[ \t]*(?::(?!=)[ \t]*[\w.]{1,40}(?:\[\w[\w.\[\], ]{1,80}\])?[ \t]*)?"
-    r"(?:=(?!=)|:=|<-|:(?=\s*\[\[))\s*(?=\S)"
+    r"(?P<number>\{\d{1,4}\}|\(:,[ \t]*:,[ \t]*\d{1,4}\))?(?P<sizes>(?:\[[\w \t*]*\])*|\(\d{1,4}(?:,[ \t]*\d{1,4})+\))"
+    r"[ \t]*(?::(?!=)[ \t]*[\w.]{1,40}(?:\[\w[\w.\[\], ]{1,80}\])?[ \t]*)?"
+    r"(?P<sign>=(?!=)|:=|<-|:(?=\s*\[\[)|(?=\{\{))\s*(?=\S)"
 )
+_SIZE = pattern(r"[\w \t*]+|(?<=\[)(?=\])")
+_ARRAY_SIZE = pattern(r",\s*(\w+)\s*>")
+"""The sizes of an array of C or Fortran, and of a std::array."""
+
+_OF_INTEGERS = pattern(r"\^|(?<![\d.])\d+\s*/\s*\d+(?![\d.])")
+"""What C rounds down, and where it does not raise to a power."""
+
+_TYPES = pattern(r"(?:int|float|double|short|long|char|integer|array|\bint\d+_t)\b")
+"""Types of entries, of whose arrays the sizes are those of all entries; an array of others may be one of structures."""
+
+_DECLARED = pattern(r"\s*#define\s+(\w+)\s+(\d{1,9})\s*|\s*[\w, \t]+::[ \t\[\]\w.>-]+")
+"""A number of the preprocessor of C, and the types of names in Haskell."""
 _LOOSE = pattern(r"\s*(?:[\[({]\s*(?:[\[({\"]|[\w.]+\()|Triad(?:Set)?\s*\()")
 """The start of an array or a list of arrays without a name."""
+
+_BITS = pattern(r"(?<![\w.])0(?:[xX][\da-fA-F]{1,100}|[bB][01]{1,400})(?![\w.])")
+"""A number in hexadecimal or binary, which is one among arrays; among blocks 0b11 is 0 times b11."""
 
 _WORD = pattern(r"[A-Za-z_]\w*")
 _ANYTHING = pattern(r"\s*(?:exec|eval|evalin|load|source|from\s+\S+\s+import\s*\*)(?!\w)")
@@ -51,6 +68,12 @@ _CHANGED_WITHIN = pattern(
 )
 """What a statement may change: by an index, a sign before `=`, a method, or as the place of a result."""
 _CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
+_EMPTY = pattern(r"\s*(\w+) = (?:cell|zeros)\([\d,\s]*\)")
+"""Room of MATLAB for matrices that are set one after the other."""
+
+_SCRIPT = pattern(r"(?:\s|[%#][^\n]*\n)*1;")
+"""The start of a script of Octave."""
+
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
 _DTYPE = pattern(r"(?:u?int|float|double|complex|bool|object)(?:\d+|_)?")
@@ -71,6 +94,12 @@ class Bindings(Meaning):
     inner: list[tuple[int, str, str, str]] = field(default_factory=list)
     faults: dict[str, SchemeFormatError] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    numbered: dict[str, int] = field(default_factory=dict)
+    """The lines where a matrix with a number is set, as in `U{1} = ..`, by its name without the number."""
+
+    rings: set[str] = field(default_factory=lambda: set(_RINGS))
+    """The names of rings, as in `Q := Rationals()`."""
+
     first: float = math.inf
     """The line of the first array."""
 
@@ -95,7 +124,7 @@ class Bindings(Meaning):
         dtype = keywords.pop("dtype", "")
         if name in ("Rationals", "Integers", "RationalField", "IntegerRing") and not arguments:
             return LinearForm({"QQ": 1})
-        arguments = [one for one in arguments if name_of(one) not in _RINGS]
+        arguments = [one for one in arguments if name_of(one) not in self.rings]
         if name in _ARRAYS and len(arguments) == 2 and _DTYPE.fullmatch(str(name_of(arguments[1]) or arguments[1])):
             dtype = str(name_of(arguments[1]) or arguments.pop())
             del arguments[1:]
@@ -106,19 +135,20 @@ class Bindings(Meaning):
         if name == ".astype" and len(arguments) == 2:
             dtype = name_of(arguments.pop()) or "?"
         if not keywords and lists:
-            if name.endswith("transpose") and len(arguments) == 1:
+            if name.lower().endswith("transpose") and len(arguments) == 1:
                 return transposed(arguments[0])
             if "reshape" in name:
                 order: Any = "F" if name == BY_COLUMNS else "C"
                 return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []), order)
-            if len(lists) == 1 and name in _CASTS and (sizes or len(arguments) == 1):
-                return _cast(lists[0], sizes, dtype)
+            if len(lists) == 1 and name in _CASTS and len(arguments) == 1 + len(sizes) and min(sizes, default=1) > 0:
+                rows = name == "matrix" and len(sizes) == 1  # of Sage
+                return _cast(lists[0], [*sizes, -1] if rows else sizes, dtype)
         return super().called(name, arguments, keywords)
 
-    def bind(self, names: list[str], text: str, line: int, controlled: bool) -> None:
-        """Bind names to the values of a text; without names the values are `loose`."""
+    def bind(self, names: list[str], text: str, line: int, controlled: bool, sizes: Sequence[str] = ()) -> None:
+        """Bind names to the values of a text, arrays of these sizes; without names the values are `loose`."""
         try:
-            parser = Parser(_TYPED.sub("", text), self)
+            parser = Parser(_BITS.sub(lambda number: str(int(number[0], 0)), _TYPED.sub("", text)), self)
             values = [parser.value()]
             while parser.accept(",") and parser.kind != "end":
                 values.append(parser.value())
@@ -128,8 +158,15 @@ class Bindings(Meaning):
                 values = [values]
             if len(names) > 1 and len(values) == 1 and isinstance(values[0], list | np.ndarray):
                 values = list(values[0])
+            if len(names) == len(values) == 1 and name_of(values[0]) in _RINGS:
+                self.rings.add(names[0])
+                return
             if names and len(names) != len(values):
                 raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")
+            if sizes and _OF_INTEGERS.search(text):
+                raise NotUnderstoodError("a quotient, or a sign ^, among integers of C")
+            if sizes and (array := as_array(plain(values[0]), 8)) is not None:
+                values[0] = _sized(array, list(map(self.size, sizes)))
             listed = list(map(plain, values))
         except SchemeFormatError as error:
             self.unknown.append((line, f"{', '.join(names)} = {text}" if names else text))
@@ -143,6 +180,12 @@ class Bindings(Meaning):
         self.values.update(zip(names, values, strict=False))
         self.first = min(self.first, line if any(map(_is_array, values)) else math.inf)
         self.loose += [] if names else listed
+
+    def size(self, text: str) -> int:
+        """The size that a text says, such as 7 or RANK * 4; -1 where it is not known."""
+        factors = [self.values.get(part.strip(), part.strip()) for part in text.split("*")]
+        sizes = [int(one) for one in factors if isinstance(one, int) or one.isdecimal()]
+        return math.prod(sizes) if len(sizes) == len(factors) else -1
 
     def account(self, names: Set[str]) -> None:
         """Check that no statement that is not understood may change an array of these names.
@@ -164,7 +207,14 @@ class Bindings(Meaning):
                 changing.add(function)
                 if not names.isdisjoint(_WORD.findall(parameters.partition("=")[2])):
                     raise SchemeFormatError(f"{function} may change what its parameters are set to", line=line)
+        for name, line in self.numbered.items():
+            if self.loose or plain(self.values.get(name, [])) not in ([], {}):
+                raise SchemeFormatError(f"a matrix of {name} is set", line=line)
+        names = names | self.numbered.keys()
         for line, text in self.unknown:
+            if (empty := _EMPTY.fullmatch(text)) and line < self.numbered.get(empty[1], 0):
+                self.faults.pop(empty[1], None)
+                continue
             said = "def" not in text.split() and says_change(text)  # the head of a function says nothing
             if (said and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
@@ -197,13 +247,14 @@ def _read(text: str, within: bool) -> Bindings:
     found = Bindings()
     controlled = controlled_lines(plain_code(text))
     function, name, parameters = -1, "", ""
+    aliases: dict[str, str] = {}
     for line, statement in statements(text, code=True):
         indent = len(statement) - len(statement.lstrip())
         if indent <= function:
             function = -1
         match = _STATEMENT.match(statement)
-        if re.match(r"\s*function\b", statement):
-            continue  # the head of a function of MATLAB, whose values are set in it
+        if re.match(r"\s*function\b", statement) or (statement == "1" and not found.values and _SCRIPT.match(text)):
+            continue  # the head of a function of MATLAB, whose values are set in it; how a script of Octave starts
         if function >= 0:
             found.inner.append((line, statement, name, parameters))
         elif head := _FUNCTION.match(statement):
@@ -211,14 +262,33 @@ def _read(text: str, within: bool) -> Bindings:
             function, name, parameters = -1 if within else indent, head[2], head[3]
             if head[4].strip():
                 found.inner.append((line, head[4], name, parameters))
-        elif match and (match["words"] or not match["sizes"]):
-            names = re.findall(r"\w+", match["names"])
-            found.bind(names, statement[match.end() :], line, line in controlled)
+        elif match and _binds(match):
+            names, value, sizes = re.findall(r"\w+", match["names"]), statement[match.end() :], match["sizes"]
+            if number := match["number"] or (not match["words"] and sizes):
+                found.numbered.setdefault(names[0], line)
+                names, sizes = [names[0] + re.sub(r"\D", "", number)], ""
+            types = " ".join(aliases.get(word, word) for word in match["words"].split())
+            if types == "using":
+                aliases[names[0]] = value
+            said = [*_SIZE.findall(sizes), *reversed(_ARRAY_SIZE.findall(types))]
+            found.bind(names, value, line, line in controlled, said if _TYPES.search(types) else ())
+        elif declared := _DECLARED.fullmatch(statement):
+            if declared[1]:
+                found.bind([declared[1]], declared[2], line, line in controlled)
         elif _LOOSE.match(statement):
             found.bind([], statement, line, line in controlled)
         else:
             found.unknown.append((line, statement))
     return found
+
+
+def _binds(match: re.Match[str]) -> bool:
+    """Return whether a statement sets names, or one matrix of several with a number, and no part of an array."""
+    single = "," not in match["names"] or not (match["number"] or match["sizes"])
+    if match["sizes"][:1] == "(":
+        return single and "::" in match["words"]
+    whole = match["sign"] and (not match["sizes"] or re.fullmatch(r"\[\d{1,4}\]", match["sizes"]))
+    return single and bool(match["words"] or whole)
 
 
 def _number(name: str, numbers: list[Coefficient]) -> Coefficient:
@@ -239,15 +309,26 @@ def _reshaped(value: Value, sizes: list[Any], order: Literal["C", "F"] = "C") ->
     raise NotUnderstoodError("an array that is given another number of entries")
 
 
+def _sized(array: Array, sizes: list[int]) -> Array:
+    """An array, or a list of its entries, with the sizes that it has by its declaration, -1 where that is not known.
+
+    Brackets around one item count for nothing: a std::array has a pair more.
+    """
+    if array.ndim == 1:
+        return _reshaped(array, sizes)
+    if array.ndim == len(sizes) and all(known in (-1, size) for size, known in zip(array.shape, sizes, strict=True)):
+        return array
+    if [size for size in array.shape if size != 1] != [size for size in sizes if size != 1]:
+        raise NotUnderstoodError("a matrix of other sizes than it claims")
+    return array.reshape(sizes)
+
+
 def _cast(value: Value, sizes: list[int], dtype: str) -> Value:
     """An array of numbers of a type of numpy; refused where the type does not hold them, or the sizes are others."""
     array = as_array(plain(value))
     if array is None:
         return value
-    if sizes and sizes != list(array.shape[:2]):
-        if array.ndim != 1:
-            raise NotUnderstoodError("a matrix of other sizes than it claims")
-        array = _reshaped(array, sizes)
+    array = _sized(array, sizes) if sizes else array
     whole = re.match(r"u?int|long|short", dtype)
     low = 0 if dtype[:1] == "u" else -127
     if dtype in ("bool", "bool_", "?") or (

@@ -122,6 +122,31 @@ def reading_by_place(
     return reading_of_options(format, wanted, others, ring, name, notes, unsure=triangular and target is None)
 
 
+def reading_of_coefficients(
+    format: str,
+    rank: int,
+    coefficients: Sequence[tuple[int, int, int, int, Coefficient]],
+    target: Target | None = None,
+    ring: Ring | None = None,
+) -> Reading:
+    """The reading of coefficients: factor (0 to 2), product (from 0), row, column, value each.
+
+    Rows and columns count from 0 if one of them is 0, else from 1.
+
+    Raises:
+        SchemeFormatError: a coefficient is given twice, or a product lacks a block of A or B; as `reading_of_options`.
+    """
+    base = min(1, *(index for one in coefficients for index in one[2:4]))
+    parts = []
+    for slot in range(3):
+        own = sorted((one for one in coefficients if one[0] == slot and one[4]), key=lambda one: one[1:4])
+        if slot < 2 and (lacking := set(range(rank)) - {one[1] for one in own}):
+            raise SchemeFormatError(f"product {min(lacking) + 1} has no block of {'AB'[slot]}")
+        product, row, col = np.array([one[1:4] for one in own], dtype=np.int64).reshape(-1, 3).T
+        parts.append(Entries(rank, product, row - base, col - base, [one[4] for one in own]))
+    return reading_by_place(format, (parts[0], parts[1], parts[2]), C, target, ring, triangular=True)
+
+
 def option_of(factors: Factors, layout: GridNumbering, convention: str = C) -> Option:
     """What factors by running index are by a numbering of the entries.
 

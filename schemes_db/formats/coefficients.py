@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import csv
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 from ...errors import SchemeFormatError
-from ..inexact import Coefficient
 from ..ring import Ring
 from ..target import Target
 from .arrays import ROLES
-from .candidates import reading_by_place
+from .candidates import reading_of_coefficients
 from .dense import on_line
 from .lines import numbered, without_comment
 from .patterns import changes_something, pattern
-from .reading import C, Entries, Reading
+from .reading import C, Reading
 from .syntax import number
 
 NAME = "coefficients"
@@ -33,7 +30,7 @@ SNIFFED = 4000
 """Characters in which the first row of a table is looked for."""
 
 _COLUMNS = pattern(
-    r"(?i)(product|term|p|m|r)s?\|(factor|matrix|side)\|(block|entry|element)\|(coefficient|coeff?|value)"
+    r"(?i)(product|term|p|m|r)s?\|(factor|matrix|side)\|(block|entry|element|row\|col(?:umn)?)\|(coefficient|coeff?|value)"
 )
 _BLOCK = pattern(r"[\[({]?([A-Za-z]?)[_\[({]*(?:(\d)(\d)|(\d{1,3})\s*[,;_ ]\s*(\d{1,3}))[\])}]*")
 _PRODUCT = pattern(r"(?:[A-Za-z]+_?)?\{?\d{1,5}\}?")
@@ -63,27 +60,19 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         SchemeFormatError: with the line, where a row fits no table or a coefficient is set twice; a product lacks a
             factor, or there are not three factors.
     """
+    found = list(_entries(text))
+    letters = sorted({block[0] for _, _, block, _ in found})
+    if len(letters) != 3:
+        raise SchemeFormatError(f"these tables have blocks of {len(letters)} factors, not of three")
     numbers: dict[str, int] = {}
-    factors: dict[str, dict[int, dict[tuple[int, int], Coefficient]]] = {}
-    for at, product, (letter, row, col), value in _entries(text):
-        key = numbers.setdefault(product.lower(), len(numbers))
-        form = factors.setdefault(letter, defaultdict(dict))[key]
-        if (row, col) in form:
-            raise SchemeFormatError(f"a coefficient of {product} is set twice", line=at)
+    coefficients = []
+    for at, product, (letter, row, col), value in found:
         if re.search(r"[A-Za-hk-z]", value):
             raise SchemeFormatError(f"{value[:20]!r} is no coefficient", line=at)
         with on_line(at):
-            form[row, col] = number(value)
-    if len(factors) != 3:
-        raise SchemeFormatError(f"these tables have blocks of {len(factors)} factors, not of three")
-    parts: list[Entries] = []
-    for _, found in sorted(factors.items()):
-        forms = [{place: value for place, value in found[r].items() if value} for r in range(len(numbers))]
-        if len(parts) < 2 and {} in forms:
-            raise SchemeFormatError(f"product {forms.index({}) + 1} of these tables has no block of {'AB'[len(parts)]}")
-        places = {place: place for form in forms for place in form}
-        parts.append(Entries.of_forms(forms, places, min((1, *chain.from_iterable(places)))))
-    return [reading_by_place(NAME, (parts[0], parts[1], parts[2]), CONVENTION, target, ring, triangular=True)]
+            key = numbers.setdefault(product.lower(), len(numbers))
+            coefficients.append((letters.index(letter), key, row, col, number(value)))
+    return [reading_of_coefficients(NAME, len(numbers), coefficients, target, ring)]
 
 
 def _entries(text: str) -> Iterator[Entry]:
@@ -93,11 +82,16 @@ def _entries(text: str) -> Iterator[Entry]:
         SchemeFormatError: a row is none of the table that it stands in.
     """
     head: Sequence[str | Block] = ()
-    bare, count = False, 0
+    bare, count, width = False, 0, 4
     for at, cells in _rows(text):
         if _COLUMNS.fullmatch("|".join(cells)):
-            head = ()
-        elif (named := _head(cells)) is not None:
+            head, width = (), len(cells)
+            continue
+        if len(cells) == width == 5 and cells[2].isdecimal() and cells[3].isdecimal():
+            cells = [*cells[:2], f"{cells[2]},{cells[3]}", cells[4]]
+        elif width == 5:
+            raise SchemeFormatError("a row that has no row and column of a block", line=at)
+        if (named := _head(cells)) is not None:
             head, bare, count = named, len(named) == len(cells), 0
         elif not head and (entry := _entry(at, cells)) is not None:
             yield entry

@@ -13,13 +13,14 @@ import re
 from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
+from .block_lists import lists_products
 from .candidates import Factors, Option, option_of, reading_by_place, reading_of_options
 from .formulas import Formulas
 from .header import parse_header
 from .layouts import agrees, layouts_of, numbered_layouts, structured_layouts
 from .lines import controlled_lines, statements
 from .patterns import pattern
-from .reading import C, Reading, UnknownFormatError
+from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError
 
 NAME = "equations"
 SUFFIX = ".txt"
@@ -35,7 +36,7 @@ _LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 def sniff(text: str) -> bool:
     """Return whether some line sets a name to what has a block of a matrix in it."""
-    if re.match(r"\s*[{\[]\s*[{\[\"]", text):
+    if re.match(r"\s*[{\[]\s*[{\[\"]", text) or lists_products(text):
         return False
     written = parse_header(text[:2000])[0] is not None
     return any(is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
@@ -76,6 +77,9 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
         reading = reading_by_place(
             NAME, factors, CONVENTION, target, ring, outputs, triangular=True, name=name, notes=notes
         )
+    if found.letters and found.letters in found.groups:
+        named = tuple(one for one in reading.candidates if not one[0].startswith(C_TRANSPOSED))
+        reading = dataclasses.replace(reading, candidates=named)
     held = {scheme.target for _, scheme in reading.candidates}
     if found.skipped and any(one.shape == (1, 1, 1) for one in held):
         raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
-from .account import Account, Equation, is_caseless, split_equation
+from .account import GROUP, Account, Equation, is_caseless, matrices_in, split_equation
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
 from .lines import Statement
@@ -65,13 +65,18 @@ class Formulas(Meaning):
         self.bases = dict.fromkeys("abc", 1)
         """The first index of rows and columns of A, B and C: 1, or 0."""
 
+        self.letters: list[str] = []
+        """The letters of the blocks of C, by rows, where they are single ones."""
+
         self.notes: list[str] = []
         self.skipped: list[int] = []
         self.owner = Equation(0, "", [])
         self.depth = 0
-        listed = [(line, text, split_equation(line, text)) for line, text in statements]
+        every = (part for line, text in statements for part in matrices_in(line, text))
+        listed = [(line, text, split_equation(line, text)) for line, text in every]
         self.equations = [each for _, _, each in listed if each]
         lower = is_caseless(self.equations)
+        self.groups = [words(group) for _, text, _ in listed if ";" in text for group in GROUP.findall(text)]
         for each in self.equations if lower else ():
             each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
         self.set_by = Counter(each.name for each in self.equations)
@@ -90,7 +95,8 @@ class Formulas(Meaning):
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
         families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
-        account = Account(families - {""} | {"c"})
+        lettered = LETTERS[:4], LETTERS[4:], "".join(self.letters)
+        account = Account(families - {""} | {"c"}, lettered if self.places.keys() == set(LETTERS) else ())
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
         for line, text, equation in listed:
             deleted = words(text.lower() if lower else text) if text.startswith("del ") else []
@@ -175,6 +181,10 @@ class Formulas(Meaning):
         """A sum, a product or a matrix that a call makes."""
         if len(arguments) == 1 and isinstance(arguments[0], list) and name in ("array", "Matrix", "matrix"):
             return arguments[0]
+        cells: list[Value] = arguments[2] if len(arguments) == 3 and isinstance(arguments[2], list) else []
+        whole = bool(cells) and all(type(size) is int and size > 0 for size in arguments[:2])
+        if name in ("Matrix", "matrix") and whole and arguments[0] * arguments[1] == len(cells):
+            return [cells[at : at + arguments[1]] for at in range(0, len(cells), arguments[1])]  # of Magma, by rows
         if len(arguments) == 1 and name in ("expand", "simplify") and not keywords:
             return arguments[0]
         match = _CALLED.fullmatch(name)
@@ -212,7 +222,9 @@ class Formulas(Meaning):
                 by_name[each.name].append(each)
         letters = [name for name, (each, *_) in by_name.items() if len(name) == 1 and _has_products(each)]
         if len(letters) == 4 and not any(letters_of(name) == "c" for name in by_name):
+            letters = next((names for names in self.groups if sorted(names) == sorted(letters)), letters)
             self.notes.append(f"{', '.join(letters)} are read as C by rows")
+            self.letters = letters
             for name, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
                 by_name[place] = by_name.pop(name)
                 for each in by_name[place]:
@@ -324,8 +336,11 @@ class Formulas(Meaning):
         if not _has_products(each):
             names = list(map(name_of, cells))
             offsets = {tuple(map(int.__sub__, family(name)[1], divmod(at, width))) for at, name in enumerate(names)}
-            in_place = len(set(map(letters_of, names))) == 1 and (self.flat or offsets in ({(0, 0)}, {(1, 1)}))
-            if not in_place and "".join(names) not in (LETTERS[:4], LETTERS[4:]):
+            letters, other = set(map(letters_of, names)), {"a": "b", "b": "a"}.get(each.name.lower(), "")
+            in_place = len(letters) == 1 and other not in letters and (self.flat or offsets in ({(0, 0)}, {(1, 1)}))
+            lettered = {"a": LETTERS[:4], "b": LETTERS[4:]}
+            lettered.pop(other, None)
+            if not in_place and (width != 2 or "".join(names) not in lettered.values()):
                 raise SchemeFormatError("a matrix of blocks that stand elsewhere than their names say", line=each.line)
             return
         for at, cell in enumerate(cells):

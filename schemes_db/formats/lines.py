@@ -44,7 +44,7 @@ _COMMANDS = tuple(
             r"\^\s*(?:\{\s*)?(?:\\(?:top|intercal)\b|(?:\\(?:mathsf|mathrm|mathbf|text|rm)\s*)?\{?T\}?(?![A-Za-z\d]))(?:\s*\})?",
             "\u1d40",
         ),
-        (r"\\(?:begin|end)\{[^{}]*\}(?:\{[^{}]*\})?|\\(?:left|right|[bB]igg?[lr]?|limits)\b", " "),
+        (r"\\(?:begin|end)\{\s*[A-Za-z]*\*?\s*\}(?:\{[^{}]*\})?|\\(?:left|right|[bB]igg?[lr]?|limits)\b", " "),
         (r"\\(?:displaystyle|q?quad|nonumber|notag)\b|\\[,;:!> \[\]()]", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
         (
@@ -69,7 +69,7 @@ _NAMES = tuple(
     for text, replacement in (
         (r"(?<![\w.{,])(\d+)(?=[A-Za-z]+_)", r"\1 "),  # 2a_{11}
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
-        (r"^\s*\*\*([^*=]+)\*\*(:?)\s*$", r"\1\2"),  # **Products**
+        (r"^\s*\*\*([^*=]+)\*\*([^*=]*)$", r"\1\2"),  # **Products**, **Step 1.** Compute
         (r"(?<![\w)\]])(\*\*?)([A-Za-z]\w*)(?:\1(?=\s*:?=)|(:)\1)", r"\2\3"),  # **M1** =, **M1:** in Markdown
         (r"\*\*(?=\s*[A-Za-z(])", "*"),
         (r"->", "="),
@@ -90,6 +90,14 @@ _COUNTED = pattern(r"^(?:\d{1,4}[.):]\s+|[\u2022>]\s*)+")
 _NUMBERING = pattern(
     r"^(?:(?:[-*+\u2022>:]|\(?\d{1,4}[.):]|\(?\d{1,3}(?:\.\d{1,3})+[.)]?|\[\d{1,4}\]|(?:[Ee]q|[Ss]tep|[Ll]ine)\.?\s*\(?\d{1,4}\)?[.:)]?)\s+|\d{1,3}:(?=[A-Za-z]))+"
 )
+_ROW_NAMES = pattern(r"[A-Za-z]\w*(?:\s*,\s*[A-Za-z]\w*)+")
+_ROW = pattern(r"[(\[]([^()\[\]]*)[)\]]")
+_UNPACKED = pattern(
+    r"(?m)^(?P<lead>[ \t]*)(?:(?:const|let|var)[ \t]+)?(?P<names>[(\[A-Za-z][\w,\[\]() \t]{1,200}?)[ \t]*=[ \t]*"
+    r"(?P<letter>[A-Za-z])(?:\[(?P<row>\d{1,3})\]|[\[(](?P<all>\d{1,3})[ \t]*,[ \t]*:[\])])?[ \t]*;?[ \t]*$"
+)
+"""Names that a row of a matrix is unpacked to, as `a11, a12 = A[0]`, or rows in brackets that a matrix is."""
+
 _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
 
@@ -104,7 +112,7 @@ _REMARK = pattern(
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
 _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
 _PARTS = {
-    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
+    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|,?\s+and\s+|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
     True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
 }
 """What parts statements of prose, and of code."""
@@ -114,7 +122,10 @@ _COMMAS = pattern(rf"{_BRACKETS}|,")
 _NAME = pattern(r"[A-Za-z_]\w*")
 """Several names that are set at once, commas, and names."""
 
-_EQUALS = pattern(r"=|<-")
+_EQUALS = {False: pattern(r"=|<-"), True: pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")}
+"""What sets a name in prose, and in code, where braces behind a name do, too."""
+
+_RETURNED = pattern(r"\s*return\b")
 _LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
@@ -125,6 +136,9 @@ _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d
 _CALLED = pattern(r"(?m)^[ \t]*[A-Za-z]+\(\d+\)\s*:?=")
 _CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 """Marks of MATLAB, Python and Fortran that a statement goes on."""
+
+_AMPERSAND = pattern(r"[ \t]&[ \t]*$")
+"""The mark of Fortran that a statement goes on."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ("%{", "%}"), ('"""', '"""'), ("'''", "'''"))
@@ -139,6 +153,8 @@ _MATRIX = pattern(
     r"(?:\\left\s*[\[(.|]\s*)?\\begin\{(?P<kind>(?:[pbvB]?|small)matrix|array)\}(?:\{[lcr|@{}\s]*\})?(?P<rows>[^=]{1,200000}?)"
     r"\\end\{(?P=kind)\}(?:\s*\\right\s*[\]).|])?"
 )
+_CELL_NAMES = r"(?:\s*[A-Za-z]\w{0,9}[\s,]){1,9}\s*[A-Za-z]\w{0,9}\s*"
+_MATRIX_OF_NAMES = pattern(rf"\(({_CELL_NAMES}(?:;{_CELL_NAMES}){{1,9}})\)")
 _SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
 _RULER = pattern(r"\s*(?:([-+=*_~#])\1{2,}|\|(?:\s*:?-+:?\s*\|)+)\s*")
@@ -174,11 +190,12 @@ def statements(text: str, code: bool = False) -> Iterator[Statement]:
     listed = numbered(plain_code(text)) if code else ()
     lines = ((at, line.rstrip(), False) for at, line in listed if line.strip())
     for at, line, plain in chain(lines if code else _lines(text), ((0, "", False),)):
-        last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS.findall(line))
+        last, first, more = held[-1][-1:], line[:1] or ";", len(_EQUALS[code].findall(line))
         added = first in "+-" and equals and line[1:2] != first
         goes_on = last and (last in "+-*=(,/" or (not code and (first in "*/=)" or added)))
         inside = code and held[0].lstrip()[:1] in ("[", "{") and (len(held) > 1 or line.lstrip()[:1] in ("[", "{", '"'))
-        within = open_ > 0 and (inside or (equals and (code or (equals == 1 and not more))))
+        opened = equals or _RETURNED.match(held[0]) is not None
+        within = open_ > 0 and (inside or (opened and (code or (equals < 2 and not more))))
         if line and (within or (goes_on and equals + more <= 1)):
             if within and not code and last not in "+-*=(,/[{;" and first not in "+-*/=)]}":
                 held[-1] += "," if first == "[" else ";"  # the next row of a matrix
@@ -225,7 +242,7 @@ def plain_code(text: str) -> str:
         lines = matrices_as_lists(text, inside=True).splitlines()
         plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
         return "\n".join(_AND.sub(";", line) for line in plain)
-    return "\n".join(map(without_comment, text.splitlines()))
+    return "\n".join(_AMPERSAND.sub("", without_comment(line)) for line in text.splitlines())
 
 
 def without_block_comments(text: str) -> str:
@@ -331,7 +348,31 @@ def _unnumbered(text: str) -> str:
     marks = {line.lstrip()[:2] for line in text[:MAX_SPLIT].splitlines()[:-1] if _MANY_BLOCKS.search(line)}
     if len(marks) == 1 and marks <= {"- ", "* "}:
         text = re.sub(rf"(?m)^[ \t]*{re.escape(min(marks))}", "", text)
-    return re.sub(r"\b([A-Za-z]+)\((\d+)\)", r"\1[\2]", text) if _CALLED.search(text) else text
+    text = re.sub(r"\b([A-Za-z]+)\((\d+)\)", r"\1[\2]", text) if _CALLED.search(text) else text
+    return _rows_unpacked(text)
+
+
+def _rows_unpacked(text: str) -> str:
+    """A text with the names that a row or a whole matrix is unpacked to, each set to its block.
+
+    `a11, a12 = A[0]` is `a11, a12 = A[0][0], A[0][1]`. Columns count from where the rows do: 0, or 1.
+    """
+    base = min((int(row) for match in _UNPACKED.finditer(text) if (row := match["row"] or match["all"])), default=0)
+
+    def blocks(match: re.Match[str]) -> str:
+        row, names = match["row"] or match["all"], match["names"]
+        rows = [names.strip("[]() ")] if row else _ROW.findall(names)
+        shape = "x" if row else _ROW.sub("x", names).strip("[]() ")
+        if base > 1 or not all(map(_ROW_NAMES.fullmatch, rows)) or not re.fullmatch(r"x(?:,\s*x)*", shape):
+            return match.group()
+        lists = [re.split(r"\s*,\s*", part.strip()) for part in rows]
+        if len(set(map(len, lists))) > 1:
+            return match.group()
+        at = {name: (int(row or base) + i, base + j) for i, part in enumerate(lists) for j, name in enumerate(part)}
+        values = ", ".join(f"{match['letter']}[{i}][{j}]" for i, j in at.values())
+        return f"{match['lead']}{', '.join(at)} = {values}"
+
+    return _UNPACKED.sub(blocks, text)
 
 
 @lru_cache(maxsize=512)
@@ -412,13 +453,15 @@ def _trimmed(text: str) -> str:
 
 def spelled(text: str) -> str:
     """A line with its names and signs in one spelling."""
+    if ";" in text and "(" in text:
+        text = _MATRIX_OF_NAMES.sub(r"[\1]", text)
     if _WORD_TIMES.search(text):
         text = _WORD_TIMES.sub("*", text)
     if not _MARKUP.search(text):
         return _SIDE_BY_SIDE.sub("*", text)
     latex = "\\" in text or "$" in text or "_{" in text
     if "<" in text:
-        text = re.sub(r"</?(?:math|p|br|i|b|em|strong|li)\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text))
+        text = re.sub(r"</?(?:math|p|br|i|b|em|strong|li)\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text.replace("''", "")))
     if "\\" in text or "^" in text or "_{" in text:
         for command, replacement in _COMMANDS:
             text = command.sub(replacement, text)

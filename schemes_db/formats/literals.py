@@ -10,29 +10,45 @@ Maple's are `TriadSet([Triad([Matrix(..), Matrix(..), Matrix(..)]), ...])`, as t
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ...errors import SchemeFormatError
+from ..inexact import Approximation
 from ..ring import Ring
+from ..scheme import Scheme
 from ..target import Target
 from . import equations, exp
-from .arrays import ROLES, Array, as_array, factor_names, named_factors, reading_of_unlabelled, side_by_side, unstacked
+from .arrays import (
+    ROLES,
+    Array,
+    as_array,
+    factor_names,
+    named_factors,
+    numbered_together,
+    reading_of_unlabelled,
+    side_by_side,
+    unstacked,
+)
 from .bindings import Bindings, read_bindings
+from .block_lists import as_json, lists_products
+from .candidates import Shape, reading_of_coefficients
 from .dense import TextReader
 from .lines import without_block_comments
 from .listed import agreeing, listed_text
 from .parts import HOW
 from .patterns import changes_all, check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
+from .sparse import sparse_products
 from .strict_json import loads
-from .tables import has_tables, reading_of_masks, table_count, three_tables
+from .tables import has_tables, reading_of_masks, reading_of_words, says_gf2, table_count, three_tables
 
 _LISTED = pattern(
-    r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+\((?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++(?:8|16|32|64)?\s*+)?[\[({][\[({\s]*+[-+]?[\d.\"'F]|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
+    r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+[\[(](?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++(?:8|16|32|64)?\s*+)?(?:[\[({<][\[({<\s&]*+|\[[\[(\s]*+[A-Za-z_][\w.]*+\([\[(\s]*+)[-+]?[\d.\"'F]|\w\{\{[{\s]*+[-+]?\d|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
@@ -55,7 +71,7 @@ def _body(text: str) -> str:
         return "\n".join(_cells(loads(text)))
     parts = _FENCE.split(text)
     if len(parts) < 3:
-        return text
+        return as_json(text) if lists_products(text) else text
     if change := next((line for part in parts[::2] for line in part.splitlines() if changes_all(line)), None):
         raise SchemeFormatError(f"{change.strip()[:40]!r} is said of the numbers beside it")
     return "\n".join(parts[1::2])
@@ -72,7 +88,12 @@ def _cells(notebook: Any) -> Iterator[str]:
 def _sniff(text: str) -> bool:
     """Return whether it has three arrays of numbers under names, or in one list."""
     body = _body(text[:20_000])
-    return _BEGINS.match(body) is not None or _LISTED.search(body) is not None or has_tables(_body(text))
+    return (
+        lists_products(text)
+        or _BEGINS.match(body) is not None
+        or _LISTED.search(body) is not None
+        or has_tables(_body(text))
+    )
 
 
 def _sniff_tuples(text: str) -> bool:
@@ -99,7 +120,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     if fault := next((one for one in found.faults.values() if name in _DOCUMENTED and one.line in listed), None):
         raise fault
     flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
-    found.account(found.arrays.keys() - (flat - found.used))
+    found.account(found.arrays.keys() - (flat - found.used - set(factor_names(flat))))
     if found.loose and (found.arrays or "" in found.faults):
         raise found.faults.get("") or SchemeFormatError("arrays with names and without in one file")
     value: Any = found.arrays or found.loose
@@ -107,6 +128,13 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         value = found.loose[0]
     elif found.loose and name not in _DOCUMENTED and not all(isinstance(one, dict) for one in value):
         raise SchemeFormatError(f"{len(value)} arrays without names")
+    words, names = _words(value) if says_gf2(body) else ([], [])
+    if words:
+        settings = found.values | (value if isinstance(value, dict) else {})
+        _check_settings(settings, set(names))
+        if len(words) != next((said for one, said in settings.items() if one.lower() == "rank"), len(words)):
+            raise SchemeFormatError(f"{len(words)} bit masks, and another rank")
+        return [reading_of_words(words, body, [sizes for _, sizes in _sizes(settings)], target, ring)]
     if value:
         readings = list(_schemes(name, value, target, ring, 0, found))
         written = listed_text(value)
@@ -117,14 +145,14 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
     if not bare and not found.faults and (tables := three_tables(body)):
         return [reading_of_unlabelled(name, tables, target, ring)]
-    names = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
+    among = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found.faults:
         raise list(found.faults.values())[-1]
     if name in ("maple", "mathematica"):
         raise SchemeFormatError("every product must be three matrices of numbers, of no other sizes than before")
     if table_count(body) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
-    raise SchemeFormatError(f"no three arrays of numbers here{names}; name them u, v and w, (R, entries) each")
+    raise SchemeFormatError(f"no three arrays of numbers here{among}; name them u, v and w, (R, entries) each")
 
 
 def _schemes(
@@ -134,21 +162,28 @@ def _schemes(
     if depth > 3 or not isinstance(value, list | dict) or not value:
         return
     failure: SchemeFormatError | None = None
+    settings = (found.values if found else {}) | (value if isinstance(value, dict) else {})
     for factors, note in _factors(name, value, found):
         try:
-            yield reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), _DOCUMENTED.get(name))
+            reading = reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), _DOCUMENTED.get(name))
+            yield _fitting(reading, settings)
             return
         except SchemeFormatError as error:
             failure = failure or error
+    if isinstance(value, list) and (listed := sparse_products(_parts_of_products(value))):
+        yield _fitting(reading_of_coefficients(name, len(value), listed, target, ring), settings)
+        return
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
     items = value.values() if isinstance(value, dict) else value
     inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in items]
+    if isinstance(value, dict) and any(inner):
+        _check_settings(settings, {key for key, readings in zip(value, inner, strict=True) if readings})
     if failure is not None and not any(inner):
         raise failure
     if isinstance(value, list) and any(inner) and not all(inner):
         raise SchemeFormatError("a list of schemes with one that is none")
-    yield from (reading for found_here in inner for reading in found_here)
+    yield from (_fitting(reading, settings) for found_here in inner for reading in found_here)
 
 
 def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
@@ -180,36 +215,74 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
 
 def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
     """The factors among values with names, which no other of them may change."""
-    arrays = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+    single = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+    arrays = numbered_together(single)
+    letters = {role for names in ROLES for role in names} | {name.rstrip("0123456789") for name in arrays}
+    for part in found.numbered if found else ():
+        if part not in arrays and {part, part.lower()} & letters:
+            raise SchemeFormatError(f"a matrix of {part} is set, but not of each product and factor")
     named = named_factors(arrays)
     present = {name.lower() for name in arrays}
     for name, fault in (found.faults if found else {}).items():
-        others = [set(names) - {name.lower()} for names in zip(*ROLES, strict=True) if name.lower() in names]
+        key = name.lower() if arrays.keys() == single.keys() else name.lower().rstrip("0123456789_")
+        others = [set(names) - {key} for names in zip(*ROLES, strict=True) if key in names]
         if any(one <= present or named is None for one in others):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
-    settings = (found.values if found else {}) | value
-    rank = next((one for name, one in settings.items() if name.lower() == "rank"), None)
-    if named is not None and isinstance(rank, int) and not all(rank in array.shape for array in named[0]):
-        raise SchemeFormatError(f"rank {rank}, but no factor has so many products")
     if named is not None:
-        _check_sizes({**settings, "sizes": [settings.get(size) for size in "mkn"]}, named[0])
-        known = {name for name, array in arrays.items() if array.ndim > 1} | (found.used if found else set())
+        settings = (found.values if found else {}) | value
+        known = {name for name, array in single.items() if array.ndim > 1} | (found.used if found else set())
         _check_settings(settings, known)
         yield named[0], "; ".join(named[1])
 
 
-def _check_sizes(value: dict[str, Any], factors: list[Any]) -> None:
-    """Refuse sizes, such as `shape: [2, 2, 3]`, that are not those of the factors."""
-    for name, sizes in value.items():
-        if name.lower() not in _SIZES or not isinstance(sizes, list | tuple) or len(sizes) != 3:
-            continue
-        if not all(type(size) is int and size > 0 for size in sizes):
-            continue
-        (m, k, n), shapes = sizes, [array.shape for array in factors]
-        entries = sorted((m * k, k * n, m * n))
-        ranks = set.intersection(*map(set, shapes)) - {0}
-        if not any(sorted(math.prod(shape) // rank for shape in shapes) == entries for rank in ranks):
-            raise SchemeFormatError(f"{name} {m}, {k}, {n}, but the factors have shapes {', '.join(map(str, shapes))}")
+def _fitting(reading: Reading, settings: dict[str, Any]) -> Reading:
+    """A reading by what has the rank and the sizes, such as `shape: [2, 2, 3]`, that are said beside the factors.
+
+    Raises:
+        SchemeFormatError: nothing has.
+    """
+    ranks = {said for name, said in settings.items() if name.lower() == "rank" and isinstance(said, int)}
+    sizes = dict(_sizes(settings))
+    shapes = {tuple(sorted(shape)) for shape in sizes.values()}
+
+    def fits(one: tuple[str, Scheme | Approximation]) -> bool:
+        return ranks <= {one[1].rank} and shapes <= {tuple(sorted(one[1].target.shape))}
+
+    found = dataclasses.replace(
+        reading,
+        candidates=tuple(filter(fits, reading.candidates)),
+        approximations=tuple(filter(fits, reading.approximations)),
+    )
+    if not found.candidates and not found.approximations:
+        said = [f"rank {rank}" for rank in ranks] + [
+            f"{name} {', '.join(map(str, size))}" for name, size in sizes.items()
+        ]
+        labels = sorted({one.label for _, one in reading.candidates})
+        raise SchemeFormatError(f"{' and '.join(said)}, but the factors have shapes of {', '.join(labels)}")
+    return found
+
+
+def _sizes(settings: dict[str, Any]) -> Iterator[tuple[str, Shape]]:
+    """The names and values of settings that are the sizes of a product: `shape: [2, 2, 3]`, or m, k and n."""
+    for name, said in (*settings.items(), ("sizes", [settings.get(size) for size in "mkn"])):
+        sizes = list(said) if name.lower() in _SIZES and isinstance(said, list | tuple) else []
+        if len(sizes) == 3 and all(type(size) is int and size > 0 for size in sizes):
+            yield name, (sizes[0], sizes[1], sizes[2])
+
+
+def _words(value: Any) -> tuple[list[list[int]], list[str]]:
+    """The bit masks in a list of three a product, or in three lists with the names of factors, and these names."""
+    items = value if isinstance(value, dict) else {"": value}
+    arrays = {name: array for name, item in items.items() if (array := as_array(item)) is not None}
+    names = [name for name, array in arrays.items() if array.ndim > 1]
+    lists = factor_names(name for name, array in arrays.items() if array.ndim == 1)
+    words: list[list[Any]] = []
+    if len(names) == 1 and arrays[names[0]].shape[1:] == (3,):
+        words = arrays[names[0]].tolist()
+    elif lists and not names and len({len(arrays[name]) for name in lists}) == 1:
+        words, names = np.stack([arrays[name] for name in lists], axis=1).tolist(), lists
+    whole = all(type(word) is int and word >= 0 for row in words for word in row)
+    return (words, names) if whole and any(word > 1 for row in words for word in row) else ([], [])
 
 
 def _check_settings(value: dict[str, Any], known: set[str]) -> None:
@@ -230,16 +303,20 @@ def _arrays(parts: list[Any]) -> list[Array] | None:
 
 def _by_products(value: list[Any]) -> list[Any] | None:
     """The stacked factors of a list of products, each an object with u, v and w or a list of three."""
+    parts = _parts_of_products(value)
+    return _arrays([[part[slot] for part in parts] for slot in range(3)]) if parts else None
+
+
+def _parts_of_products(value: list[Any]) -> list[list[Any]]:
+    """The three parts of each product of a list, objects with u, v and w or lists of three; none of other lists."""
     if isinstance(value[0], dict):
         names = factor_names(value[0])
         if not names or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
-            return None
+            return []
         for item in value:
             _check_settings(item, set(names))
-        return _arrays([[item[name] for item in value] for name in names])
-    if all(isinstance(item, list) and len(item) == 3 for item in value):
-        return _arrays([[item[slot] for item in value] for slot in range(3)])
-    return None
+        return [[item[name] for name in names] for item in value]
+    return value if all(isinstance(item, list) and len(item) == 3 for item in value) else []
 
 
 arrays = TextReader("arrays", ".json", C, _sniff, partial(_parse, "arrays"))

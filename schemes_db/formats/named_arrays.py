@@ -13,6 +13,9 @@ NAME = "arrays-npz"
 SUFFIX = ".npz"
 CONVENTION = C
 
+_KINDS = "biufcO"
+"""Kinds of dtypes that hold numbers."""
+
 
 def sniff(raw: bytes) -> bool:
     """Return whether this is a .npy array, or a zip archive of such."""
@@ -28,36 +31,26 @@ def parse(
         SchemeFormatError: no three arrays that could be factors; what there is is named.
     """
     if raw.startswith(NPY_MAGIC):
-        return [_of_one(array_of(raw, allow_pickle), target, ring)]
-    archive = Archive(raw, allow_pickle)
-    arrays: dict[str, Array] = {}
-    for name in archive.names:
-        array = archive.array(name)
-        if isinstance(array, list):
-            if len(array) == 3:
-                return [reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",))]
-        elif array.dtype.kind in "biufcO":
-            arrays[name] = array
-    found = named_factors(arrays)
-    if found is None and len(arrays) == 1:
-        return [_of_one(next(iter(arrays.values())), target, ring)]
-    if found is None:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
+        read = {"": array_of(raw, allow_pickle)}
+    else:
+        archive = Archive(raw, allow_pickle)
+        read = {name: archive.array(name) for name in archive.names}
+    for name, array in read.items():
+        if isinstance(array, list) and (len(array) == 3 or not name):
+            return [reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",) if name else ())]
+    arrays = {name: array for name, array in read.items() if not isinstance(array, list) and array.dtype.kind in _KINDS}
+    if found := named_factors(arrays):
+        return [reading_of_unlabelled(NAME, found[0], target, ring, found[1])]
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
+    if len(arrays) != 1:
         raise SchemeFormatError(f"arrays {shapes or '(none of numbers)'}: name three of them U, V and W")
-    return [reading_of_unlabelled(NAME, found[0], target, ring, found[1])]
-
-
-def _of_one(array: Array | list[Array], target: Target | None, ring: Ring | None) -> Reading:
-    """The reading of one array that holds all three factors."""
-    if isinstance(array, list):
-        return reading_of_unlabelled(NAME, array, target, ring)
-    parts = unstacked(array) or side_by_side(array)
-    if array.dtype.kind not in "biufcO" or parts is None:
-        raise SchemeFormatError(
-            f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as "
-            "(3, R, entries), or three files beside each other, such as U.npy, V.npy and W.npy"
-        )
-    return reading_of_unlabelled(NAME, parts, target, ring, ("one array of all three factors",))
+    (array,) = arrays.values()
+    if parts := unstacked(array) or side_by_side(array):
+        return [reading_of_unlabelled(NAME, parts, target, ring, ("one array of all three factors",))]
+    raise SchemeFormatError(
+        f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as "
+        "(3, R, entries), or three files beside each other, such as U.npy, V.npy and W.npy"
+    )
 
 
 def reading_of_three(arrays: list[Array | list[Array]], target: Target | None, ring: Ring | None) -> Reading:
@@ -66,7 +59,7 @@ def reading_of_three(arrays: list[Array | list[Array]], target: Target | None, r
     Raises:
         SchemeFormatError: they are no factors of one scheme.
     """
-    found = [array for array in arrays if not isinstance(array, list) and array.dtype.kind in "biufcO"]
+    found = [array for array in arrays if not isinstance(array, list) and array.dtype.kind in _KINDS]
     if len(found) != len(arrays):
         raise SchemeFormatError("three files that are not arrays of numbers")
     return reading_of_unlabelled(NAME, found, target, ring)

@@ -55,6 +55,7 @@ SCALING = pattern(
 )
 """Names of settings that would change the numbers."""
 
+_BITS = pattern(r"\b0[xXbB][\da-fA-F]+\b")
 _TIMES = pattern(r"\s*[x\u00d7]\s*\d+\s*")
 _FACTOR = pattern(r"(?i)\bfactors?:?\s+(?:of\s+)?[\d(]|\bunits of\b")
 _ADDED = pattern(r"(?i)offset|shift|bias")
@@ -83,7 +84,7 @@ def changes_something(text: str) -> bool:
 
 def says_change(text: str) -> bool:
     """Return whether a line is numbers and signs that belong to no value, or says that numbers are changed."""
-    letters, others = re.search(r"[A-Za-z]", text), re.search(r"[\d\u00bd\[\]]", text)
+    letters, others = re.search(r"[A-Za-z]", _BITS.sub("0", text)), re.search(r"[\d\u00bd\[\]]", text)
     if (others and not letters) or _TIMES.fullmatch(text) or changes_all(text):
         return True
     words = not re.search(r"[(=]", text)

@@ -40,7 +40,7 @@ _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
 _TOKEN = pattern(
     rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?:(?<=\.\d)[fF](?!\w))?(?P<unit>[jJ](?!\w))?"
     rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
-    r"|(?P<symbol>:=|->|\.'|\*\*|//|[-+*/@()\[\]{},;:=^.'])|$)"
+    r"|(?P<symbol>:=|->|\.'|\*\*|//|[-+*/@()\[\]{}<>|,;:=^.'])|$)"
 )
 _USED = pattern(rf"{_NUMBER}(?:[jJ](?!\w))?|\.(?:T(?!\w)|[a-z_]{{2,}}\()|(?:{_MODULES})?({_NAME})(\()?")
 _TERM = rf"(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*+"
@@ -53,11 +53,12 @@ _ROW = pattern(rf"(?a)\[{_INTEGERS}\]|\{{{_INTEGERS}\}}")
 """A list of integers, read at once as almost all lists of files are so."""
 
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")
-_CLOSERS = {"[": "]", "(": ")", "{": "}"}
+_CLOSERS = {"[": "]", "(": ")", "{": "}", "<": ">"}
 _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 """A name that, with parentheses right after it, is called: `a(b + c)` is a product, `add(b, c)` is not."""
 
 _METHOD = pattern(r"T(?!\w)|[a-z_]{2,}\(")
+_BRACE = pattern(r"\s*\{")
 _PART = pattern(r"\[[^\[\]\n]{0,200}\]")
 BY_COLUMNS = "reshape by columns"
 """The call `reshape(..)` of Fortran, MATLAB and Julia; that of numpy has a module or an array before it."""
@@ -263,30 +264,35 @@ class Parser:
 
     def name(self, token: str) -> Value:
         """A name, or a call; a part of an array is not understood."""
-        if _FUNCTION.fullmatch(token) and self.text[self.position : self.position + 1] == "(":
+        after = self.text[self.position : self.position + 1]
+        if _FUNCTION.fullmatch(token) and (after == "(" or (after == "[" and token == "Transpose")):
             bare = self.text.startswith(token, self.start)
             self.take()
             return self.call(BY_COLUMNS if bare and token == "reshape" else token, [])
+        if token == "matrix" and _BRACE.match(self.text, self.position):  # of Macaulay2
+            self.take()
+            return self.meaning.called(token, [self.atom()], {})
         if part := _PART.match(self.text, self.position):
             raise NotUnderstoodError(f"{token}{part.group()[:22]} is not understood")
         self.take()
         return self.meaning.named(re.sub(r"\s", "", token))
 
     def call(self, name: str, arguments: list[Value]) -> Value:
-        """A call, from its opening parenthesis on."""
+        """A call, from its opening parenthesis or bracket on."""
         keywords: dict[str, str] = {}
-        if not self.at("("):
+        if not self.at("(", "["):
             raise self.unexpected("'('")
+        closer = _CLOSERS[self.token]
         before = self.nested()
-        while not self.at(")"):
+        while not self.at(closer):
             if keyword := _KEYWORD.match(self.text, self.start):
                 keywords[keyword[1]] = keyword[2].strip("\"'").rpartition(".")[2]
                 self.position = keyword.end()
                 self.take()
             else:
                 arguments.append(self.value())
-            if not (self.accept(",") or self.at(")")):
-                raise self.unexpected("')' or a comma")
+            if not (self.accept(",") or self.at(closer)):
+                raise self.unexpected(f"{closer!r} or a comma")
         self.depth = before
         self.take()
         return self.meaning.called(name, arguments, keywords)
@@ -319,7 +325,7 @@ class Parser:
                 rows[-1].append(item)
             if self.at(closer):
                 break
-            mark = self.accept(",") or (opener != "(" and self.accept(";")) or None
+            mark = self.accept(",") or self.accept("|" if opener == "<" else ";" if opener != "(" else ",")
             if mark is None and opener == "[" and self.gap:
                 mark = "\n" if "\n" in self.gap else " "
             if mark is None:
@@ -334,6 +340,10 @@ class Parser:
             if rows:
                 raise self.fault("values with and without names in one table")
             return keyed
+        if opener == "<":  # of Maple: < a | b > is a row, < a, b > a column
+            if len(marks) > 1:
+                raise self.fault("columns and rows in one pair of angle brackets")
+            return joined([[item] for item in rows[0]] if "," in marks else rows).view(np.ndarray)
         if marks >= {",", " "}:
             raise self.fault("items parted by blanks and by commas in one list")
         if opener == "(" and len(rows) == 1 and len(rows[0]) == 1 and "," not in marks:

@@ -6,6 +6,7 @@ Every line is a row, a heading, a setting such as `rank: 7`, or a comment; any o
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +14,14 @@ from ...errors import SchemeFormatError
 from ..ring import Z2, Ring
 from ..target import Target
 from .arrays import ROLES, Array, array_of_rows
-from .candidates import reading_of_rows, shape_of
+from .candidates import Shape, reading_of_rows, shape_of
 from .dense import numbers
 from .lines import numbered
 from .patterns import changes_all, changes_something, check_setting, pattern
 from .reading import C, Reading
 
 _CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
-_ROW = pattern(rf"\s*(?:-\s+)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
+_ROW = pattern(rf"(?:-\s)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
 _NUMBER = pattern(_CELL)
 _INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
 _HEADING = pattern(
@@ -33,6 +34,7 @@ _RULE = pattern(r"\s*\|[\s|:-]*")
 _SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
 _FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
+_MASK = pattern(r"(?a)\d{1,160}|0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
 
 
@@ -45,7 +47,7 @@ def has_tables(text: str) -> bool:
         lengths = (
             {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines} if len(groups) == 1 else set()
         )
-        return len(groups) == 3 or len(lengths) == 1 or (bool(groups) and reading_of_masks(text) is not None)
+        return len(groups) == 3 or len(lengths) == 1 or reading_of_masks(text) is not None
     except SchemeFormatError:
         return True
 
@@ -64,7 +66,7 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
     fresh = True
     for at, line in numbered(text):
         plain = line.partition("#")[0] if not _role(line) else line
-        if _INTEGERS.fullmatch(plain) or _ROW.fullmatch(plain):
+        if _INTEGERS.fullmatch(plain) or _ROW.fullmatch(plain.strip()):
             if fresh:
                 found.append((role, []))
                 fresh = False
@@ -106,36 +108,59 @@ def three_tables(text: str) -> list[Array] | None:
 
 
 def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None = None) -> Reading | None:
-    """The reading of three bit masks a product modulo 2, bit j for entry j; None for other texts.
+    """The reading of lines of three bit masks, one line a product, bit j for entry j; None for other texts.
+
+    A mask is a number, in hexadecimal or binary, too, or the digits 0 and 1 of all entries. Sizes and the number of
+    products may come first.
 
     Raises:
         SchemeFormatError: the sizes can't be told.
     """
-    if not _GF2.search(text):
+    if not says_gf2(text):
         return None
-    lines = [line.replace(",", " ").split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if line.strip()]
-    if len(lines) < 2 or not all(
-        word.isascii() and word.isdigit() and len(word) < 40 for line in lines for word in line
-    ):
+    lines = [line.replace(",", " ").split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if not _heads(line)]
+    if len(lines) < 2 or not all(_MASK.fullmatch(word) for line in lines for word in line):
         return None
-    head = list(map(int, lines.pop(0))) if len(lines[0]) in (1, 4) else [len(lines)]
-    count = head[-1]
-    if count != len(lines) or any(len(line) != 3 for line in lines):
+    head = list(map(int, lines.pop(0))) if len(lines[0]) in (1, 4) and "".join(lines[0]).isdecimal() else [len(lines)]
+    if head[-1] != len(lines) or any(len(line) != 3 for line in lines):
         return None
-    words = [[int(word) for word in line] for line in lines]
-    said = _SIZES.search(text)
-    if target is not None:
-        shape = target.shape
-    elif head[:-1]:
-        m, k, n = head[:-1]
-        shape = m, k, n
-    elif said is not None:
+    columns = [[line[slot] for line in lines] for slot in range(3)]
+    spelled_out = all(len(set(map(len, column))) == 1 and set("".join(column)) <= set("01") for column in columns)
+    words = [
+        [int(word[::-1], 2) if spelled_out else int(word, 0 if word[1:2].isalpha() else 10) for word in line]
+        for line in lines
+    ]
+    return reading_of_words(words, text, [(head[0], head[1], head[2])] if head[:-1] else [], target, ring)
+
+
+def reading_of_words(
+    words: Sequence[Sequence[int]], text: str, sizes: Sequence[Shape], target: Target | None, ring: Ring | None
+) -> Reading:
+    """The reading of three bit masks a product modulo 2, in a text that may say the sizes as <2,2,2>.
+
+    Raises:
+        SchemeFormatError: the sizes can't be told, or some are said that are others.
+    """
+    if said := _SIZES.search(text):
         m, k, n = (int(size) for size in said.groups() if size is not None)
-        shape = m, k, n
-    else:
-        shape = shape_of(*(max(row[slot].bit_length() for row in words) for slot in range(3)))
+        sizes = (*sizes, (m, k, n))
+    if len({*sizes, *([target.shape] if target else [])}) > 1:
+        raise SchemeFormatError(f"sizes {' and '.join(map(str, sizes))} of one scheme")
+    lengths = [max(row[slot].bit_length() for row in words) for slot in range(3)]
+    shape = target.shape if target else sizes[0] if sizes else shape_of(*lengths)
     u, v, w = (
         [[(j, 1) for j in range(row[slot].bit_length()) if row[slot] >> j & 1] for row in words] for slot in range(3)
     )
     reading = reading_of_rows("arrays", (u, v, w), shape, C, target, ring or Z2)
     return replace(reading, declared=ring or Z2)
+
+
+def says_gf2(text: str) -> bool:
+    """Return whether a text says that its numbers are bits, or residues modulo 2."""
+    return _GF2.search(text) is not None
+
+
+def _heads(line: str) -> bool:
+    """Return whether a line is empty, or says in words what the masks below are."""
+    said = _SIZES.sub("", _GF2.sub("", line))
+    return not line.strip() or (said != line and not re.search(r"\d", said) and not changes_something(said))

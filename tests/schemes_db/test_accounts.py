@@ -447,8 +447,8 @@ def test_a_block_far_outside_every_grid_is_refused_without_listing_the_blocks_be
     refused(f"m1 = (a[2][2] + {a})*({b} - b[2][2])\nm2 = (a[1][2])*(b[2][1])\n{c} = m1 + m2\nc[2][2] = m1\n")
 
 
-@pytest.mark.parametrize("lead", ["", "u = ", "u ="])
-@pytest.mark.parametrize("unit", ["[", "[ ", '{"a":', "{'a':", " ", "\n", "%1", "//a=", "a=["])
+@pytest.mark.parametrize("lead", ["", "u = ", "u =", "# GF(2)\n"])
+@pytest.mark.parametrize("unit", ["[", "[ ", '{"a":', "{'a':", " ", "\n", "%1", "//a=", "a=[", "<1|", "{{"])
 def test_brackets_blanks_and_marks_without_end_are_refused_in_linear_time(lead, unit):
     refused(lead + unit * (1 << 16))
 

@@ -100,6 +100,49 @@ def test_bit_masks_modulo_2(sizes, head):
         parse_text(text.replace("7\n", "6\n"))
 
 
+MASKS = [[3, 8, 3], [9, 9, 9], [10, 12, 1], [1, 10, 10], [5, 3, 8], [8, 5, 5], [12, 1, 12]]
+COLUMNS = {name: [row[slot] for row in MASKS] for slot, name in enumerate("uvw")}
+HEX = "".join(f"{a:#x} {b:#x} {c:#x}\n" for a, b, c in MASKS)
+
+
+@pytest.mark.parametrize("text", [
+    f"# GF(2)\n{HEX}", f"Strassen modulo 2\n{HEX}", HEX.replace("0x3 ", "3 ") + "# GF(2)",
+    "# mod 2\n" + "\n".join(f"{c:04b} {b:04b} {a:04b}"[::-1] for a, b, c in MASKS),
+    "# GF(2)\n" + "".join(f"{a:#b}, {b:#b}, {c:#b}\n" for a, b, c in MASKS),
+    f"# GF(2)\nmasks = {MASKS}\n",
+    "# bit masks\nmasks = [\n    (" + "),\n    (".join(HEX.replace(" ", ", ").splitlines()) + ")]\n",
+    json.dumps({"ring": "GF(2)", "masks": MASKS}),
+    json.dumps({"ring": "Z2", "shape": [2, 2, 2], "rank": 7, **COLUMNS}),
+    json.dumps({"ring": "Z2", "products": [[hex(word) for word in row] for row in MASKS]}),
+])  # fmt: skip
+def test_bit_masks_in_other_spellings(text):
+    report = proven(text)
+    assert report.scheme.ring == Z2
+    assert report.scheme.digest == SCHEME.replace(ring=Z2).digest
+
+
+@pytest.mark.parametrize("text", [
+    HEX, f"# GF(2)\n{HEX}0x1\n", f"# GF(2)\n{HEX}all words are negated\n", f"# GF(2)\n{HEX.replace('0xc', '-0xc')}",
+    f"# GF(2)\n{HEX.replace('0xc', '0xg')}", f"# GF(2)\n{HEX.replace('0xc', '0xcc', 1)}",
+    f"# GF(2)\nmasks = {MASKS}\nmasks[0] = 1\n", f"# GF(2)\nmasks = {MASKS} + [[1, 1, 1]]\n",
+    json.dumps({"masks": MASKS}), json.dumps({"ring": "GF(2)", "masks": MASKS, "signs": [1] * 7}),
+    json.dumps({"ring": "GF(2)", "masks": MASKS, "rank": 8}), json.dumps({"ring": "Z2", **COLUMNS, "transposed": True}),
+    json.dumps({"ring": "Z2", **COLUMNS, "w": [*COLUMNS["w"], 1]}),
+])  # fmt: skip
+def test_bit_masks_that_are_not_understood_are_refused(text):
+    with pytest.raises(SchemeFormatError):
+        [judge(reading, "file") for reading in parse_text(text)]
+
+
+@pytest.mark.parametrize("text", [
+    f"# GF(2) <2,2,3>\n{HEX}", json.dumps({"ring": "GF(2)", "masks": MASKS, "shape": [2, 2, 3]}),
+    f"# GF(2)\n{HEX.replace('0xc', '0xd', 1)}",
+])  # fmt: skip
+def test_bit_masks_of_other_sizes_or_bits_are_refuted(text):
+    (reading,) = parse_text(text)
+    assert not judge(reading, "file").ok
+
+
 def notebook(*cells):
     sources = [{"cell_type": "code", "metadata": {}, "outputs": [], "source": cell.splitlines(True)} for cell in cells]
     return json.dumps({"cells": sources, "metadata": {}, "nbformat": 4})
