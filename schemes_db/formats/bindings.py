@@ -72,7 +72,7 @@ _EMPTY = pattern(r"\s*(\w+) = (?:cell|zeros)\([\d,\s]*\)")
 """Room of MATLAB for matrices that are set one after the other."""
 
 _SCRIPT = pattern(r"(?:\s|[%#][^\n]*\n)*1;")
-"""The start of a script of Octave."""
+"""The first statement of an Octave script, which tells it from a file of one function."""
 
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")

@@ -13,7 +13,6 @@ import re
 from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
-from .block_lists import lists_products
 from .candidates import Factors, Option, option_of, reading_by_place, reading_of_options
 from .formulas import Formulas
 from .header import parse_header
@@ -36,7 +35,7 @@ _LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 def sniff(text: str) -> bool:
     """Return whether some line sets a name to what has a block of a matrix in it."""
-    if re.match(r"\s*[{\[]\s*[{\[\"]", text) or lists_products(text):
+    if re.match(r"\s*[{\[]\s*[{\[\"]", text):
         return False
     written = parse_header(text[:2000])[0] is not None
     return any(is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))

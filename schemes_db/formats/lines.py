@@ -138,7 +138,7 @@ _CONTINUED = pattern(r"^\s*&\s+(?=[-+*\w(])|(?:\.\.\.|\\|\s&)$")
 """Marks of MATLAB, Python and Fortran that a statement goes on."""
 
 _AMPERSAND = pattern(r"[ \t]&[ \t]*$")
-"""The mark of Fortran that a statement goes on."""
+"""An ampersand at the end of a line, with which a Fortran statement continues on the next one."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
 _BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ("%{", "%}"), ('"""', '"""'), ("'''", "'''"))

@@ -35,7 +35,6 @@ from .arrays import (
     unstacked,
 )
 from .bindings import Bindings, read_bindings
-from .block_lists import as_json, lists_products
 from .candidates import Shape, reading_of_coefficients
 from .dense import TextReader
 from .lines import without_block_comments
@@ -71,7 +70,7 @@ def _body(text: str) -> str:
         return "\n".join(_cells(loads(text)))
     parts = _FENCE.split(text)
     if len(parts) < 3:
-        return as_json(text) if lists_products(text) else text
+        return text
     if change := next((line for part in parts[::2] for line in part.splitlines() if changes_all(line)), None):
         raise SchemeFormatError(f"{change.strip()[:40]!r} is said of the numbers beside it")
     return "\n".join(parts[1::2])
@@ -88,12 +87,7 @@ def _cells(notebook: Any) -> Iterator[str]:
 def _sniff(text: str) -> bool:
     """Return whether it has three arrays of numbers under names, or in one list."""
     body = _body(text[:20_000])
-    return (
-        lists_products(text)
-        or _BEGINS.match(body) is not None
-        or _LISTED.search(body) is not None
-        or has_tables(_body(text))
-    )
+    return _BEGINS.match(body) is not None or _LISTED.search(body) is not None or has_tables(_body(text))
 
 
 def _sniff_tuples(text: str) -> bool:

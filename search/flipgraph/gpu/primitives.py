@@ -37,9 +37,10 @@ class Primitives:
 
 
 class KernelParts(SimpleNamespace):
-    """What a kernel is made of: the functions compiled so far, each an attribute by its name, `popcount` and `differs`.
+    """The compiled functions that a kernel calls: each is an attribute with the function's own name, set by `jit`.
 
     Attributes:
+        popcount, differs: those of the primitives.
         form: the memory format of a walker.
         kind_of_cost: one of `policy.COSTS`.
     """
@@ -49,7 +50,7 @@ class KernelParts(SimpleNamespace):
         self._compiled = prims.jit
 
     def jit(self, function: Callable[..., Any]) -> Any:
-        """Compile a function of the kernel, and add it to the parts."""
+        """Compile a function, and store it as the attribute with its name; a decorator."""
         name = function.__name__
         setattr(self, name, self._compiled(function))
         return getattr(self, name)

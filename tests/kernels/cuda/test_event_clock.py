@@ -29,7 +29,7 @@ class Event:
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """A GPU that keeps the events that are made; `device` is the current one, `times` are when events are recorded."""
+    """A stand-in for a GPU: `made` lists its events, `device` is the current one, `times` are those of the records."""
     found = SimpleNamespace(made=[], device=0, times=iter(()))
 
     def make(enable_timing):
