@@ -2,8 +2,8 @@
 
 A direction is a functional `l`, set to zero, and a vector `v`, dropped from the result, with l(v) = 1. A product
 vanishes if its factor along the axis depends on `l` only, or if its result there is a multiple of `v`. In the basis
-of the scheme there are as many pairs as blocks; over GF(2) there are 2^(d-1) (2^d - 1) in all, few enough to count
-the vanishing products of every pair.
+of the scheme there are as many pairs as blocks; over GF(2) there are 2^(d-1) (2^d - 1) in all. The vanishing products
+are counted of every pair up to 8 blocks, beyond of those in the basis and of those by each of which a product vanishes.
 """
 
 from __future__ import annotations
@@ -16,51 +16,56 @@ from ...schemes_db.constructions import AXES
 from ...schemes_db.factor import IntArray
 from ...schemes_db.ring import Z2
 
-MAX_LENGTH = 8
-"""Maximum number of blocks along the axis: 32,640 pairs of directions."""
+EVERY = 8
+"""Maximum number of blocks along the axis for which every pair is counted: 32,640 of them."""
 
 _SIDES = {"m": ((0, 0), (2, 0)), "k": ((1, 0), (0, 1)), "n": ((2, 1), (1, 1))}
 """For each axis the (factor, side: 0 for rows, 1 for columns) shortened by the functional, and by the vector."""
 
 
 def projections(scheme: Scheme, axis: str, most: int, rng: np.random.Generator, slack: int = 0) -> list[Scheme]:
-    """Return up to `most` projections along an axis in order of rank, at most `slack` above the lowest rank.
+    """Return a projection of the lowest rank along an axis, and up to `most` - 1 others, at most `slack` above it.
 
-    Ties are broken at random.
+    The others are drawn at random; all are in order of rank.
 
     Raises:
-        PlanError: the scheme is not a full product over Z2 with 2 to 8 blocks along the axis, or the axis is unknown.
+        PlanError: the axis is unknown, or the scheme is no full product over Z2 with two or more blocks along it.
     """
     if axis not in tuple(AXES):
         raise unknown_name("axis", axis, "mkn")
     length = scheme.target.shape[AXES.index(axis)]
-    if not scheme.target.is_general or scheme.ring != Z2 or not 2 <= length <= MAX_LENGTH:
+    if not scheme.target.is_general or scheme.ring != Z2 or length < 2:
         raise PlanError(
-            f"a projection in any direction needs a full product over Z2 with 2 to {MAX_LENGTH} blocks along {axis}, "
+            f"a projection in any direction needs a full product over Z2 with two or more blocks along {axis}, "
             f"not {scheme.target} over {scheme.ring}"
         )
     functionals, vectors, lost = directions(scheme, axis)
-    order = np.lexsort((rng.random(len(lost)), -lost))[:most]
-    chosen = order[lost[order] >= lost[order[0]] - slack]
+    drawn = rng.permutation(len(lost))
+    best = drawn[lost[drawn].argmax()]
+    others = drawn[(lost[drawn] >= lost[best] - slack) & (drawn != best)][: most - 1]
+    chosen = [best, *others[np.argsort(-lost[others], kind="stable")]]
     return [_projected(scheme, axis, int(functionals[one]), int(vectors[one])) for one in chosen]
 
 
 def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]:
-    """Return all functionals and vectors with l(v) = 1 as words (bit i: block i), and their numbers of lost products.
+    """Return functionals and vectors with l(v) = 1 as words (bit i: block i), and their numbers of lost products.
 
-    All three are (pairs,).
+    All three are (pairs,): all up to EVERY blocks, beyond those of the basis and of words by which a product is lost.
     """
     length = scheme.target.shape[AXES.index(axis)]
     (first, rows), (second, others) = _SIDES[axis]
-    words = np.arange(1, 1 << length)
     dead = common_word(_along(scheme, first, rows)), common_word(_along(scheme, second, others))
-    by_functional, by_vector = (np.bincount(one, minlength=1 << length) for one in dead)
-    both = np.zeros((1 << length, 1 << length), dtype=np.int64)
-    np.add.at(both, dead, 1)
-    functionals, vectors = (grid.ravel() for grid in np.meshgrid(words, words, indexing="ij"))
+    basis = 1 << np.arange(length)
+    words = [np.arange(1, 1 << length) if length <= EVERY else np.union1d(basis, one[one > 0]) for one in dead]
+    functionals, vectors = (grid.ravel() for grid in np.meshgrid(*words, indexing="ij"))
     paired = np.bitwise_count(functionals & vectors) % 2 == 1
     functionals, vectors = functionals[paired], vectors[paired]
-    return functionals, vectors, by_functional[functionals] + by_vector[vectors] - both[functionals, vectors]
+    by_functional, by_vector = (np.bincount(one, minlength=1 << length) for one in dead)
+    twice, counts = np.unique(dead[0] << length | dead[1], return_counts=True)
+    pairs = functionals << length | vectors
+    at = np.minimum(np.searchsorted(twice, pairs), len(twice) - 1)
+    both = np.where(twice[at] == pairs, counts[at], 0)
+    return functionals, vectors, by_functional[functionals] + by_vector[vectors] - both
 
 
 def _along(scheme: Scheme, factor: int, side: int) -> IntArray:

@@ -37,7 +37,6 @@ from .events import OnEvent, TurnBegun, Walking, ignore
 from .folder import ImproveConfig
 from .gaps import BLOCKS, Gap, is_walkable
 from .history import (
-    BORDER,
     GROUPS,
     KEEN_SECONDS,
     LEAST_SQUARES,
@@ -50,7 +49,7 @@ from .history import (
     walk_of,
 )
 from .islands import Islands
-from .neighbours import Route, beside, is_ternary, modulo_2, routes
+from .neighbours import BORDER, Route, beside, is_ternary, modulo_2, routes
 
 NOT_REPEATABLE = "its walkers started from schemes that are not kept"
 """Reason why a turn cannot be repeated: it starts from pools and from finds of earlier turns and other processes."""

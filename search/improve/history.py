@@ -18,12 +18,10 @@ from ..flipgraph.walkers import PAIRS
 from ..format_moves.symmetric import NAIVE_SIZE
 from ..terms.involution import other_involutions
 from .gaps import Gap
+from .neighbours import BORDER, CUT
 
 SYMMETRIC = {"symmetry": "flip-c3", "reversal": PAIRS}
 """Routes by symmetric walks, and their walks; the others, by an involution, are SWAPS and its numbers."""
-
-BORDER = "border"
-"""Route from the schemes of a smaller format with a naive border."""
 
 SWAPS = "swaps "
 
@@ -51,7 +49,7 @@ NEARER = 0.1
 """Gain of a turn that came from its start all the way to the known rank, but not below it."""
 
 OTHER_POLICY = 0.5
-"""Assumed gain of a variant of the policy; that of the format's own policy, on a GPU from a border of `keen`, is 1."""
+"""Assumed gain of a variant of the policy; that of the format's own, on a GPU from borders and cuts of `keen`, is 1."""
 
 KEEN = Selection(10, 0.3, 0.05, islands=32)
 """A selection that follows the lowest walkers at once: an island ends as copies of one walker, so a turn is short.
@@ -174,7 +172,7 @@ class History:
         route = max(open_routes, key=route_worth)
         tried = [one for one in here if one.route == route]
 
-        usual = "keen" if route == BORDER and "keen" in variants else ""
+        usual = "keen" if route in (BORDER, CUT) and "keen" in variants else ""
 
         def policy_worth(variant: str) -> float:
             return _mean([one for one in tried if one.policy == variant], 1.0 if variant == usual else OTHER_POLICY)

@@ -41,6 +41,18 @@ def test_the_best_come_first_and_beat_single_blocks(axis):
     assert ranks.count(ranks[0]) == (lost == lost.max()).sum()
 
 
+def test_of_a_long_axis_the_directions_that_lose_products_are_counted():
+    scheme = resolve("5x5x10-r180")[0].over_z2()
+    lost = directions(scheme, "n")[2]
+    found = projections(scheme, "n", 12, np.random.default_rng(0), slack=7)
+    ranks = [one.rank for one in found]
+    assert ranks == sorted(ranks)
+    assert scheme.rank - lost.max() == ranks[0] <= min(project(scheme, "n", index).rank for index in range(10))
+    assert ranks[0] < ranks[-1] <= ranks[0] + 7
+    for one in (found[0], found[-1]):
+        certify(one)
+
+
 @pytest.mark.parametrize("axis", "mkn")
 def test_the_ranks_are_those_of_any_basis(axis):
     scheme = resolve("2x3x4")[0]
