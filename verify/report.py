@@ -155,14 +155,13 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     holding: list[tuple[str, Scheme, tuple[Outcome, ...]]] = []
     z2_only = False
     candidates = list(reading.candidates)
-    tried = {
-        convention: _checked(scheme, methods)
-        for convention, scheme in candidates
-        if len(candidates) == 1 or not refuted(scheme)
-    }
-    for convention, scheme in candidates:
-        if convention in tried and tried[convention][-1].ok:
-            holding.append((convention, scheme, tried[convention]))
+    # By place, for two candidates may have one convention.
+    tried = [
+        _checked(scheme, methods) if len(candidates) == 1 or not refuted(scheme) else None for _, scheme in candidates
+    ]
+    for (convention, scheme), done in zip(candidates, tried, strict=True):
+        if done and done[-1].ok:
+            holding.append((convention, scheme, done))
     if not holding and ring is None:
         for convention, scheme in candidates:
             over_z2 = None if scheme.ring.characteristic else scheme.over_z2()
@@ -174,10 +173,10 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
                 z2_only = True
     if not holding:
         # The intended convention is unknown; the one with fewer wrong equations is more informative.
-        convention, scheme = candidates[0]
-        if len(candidates) > 1:
-            convention, scheme = min(candidates, key=lambda one: wrong_in_one_image(one[1]))
-        outcomes = tried.get(convention) or _checked(scheme, methods)
+        wrong = [wrong_in_one_image(scheme) for _, scheme in candidates] if len(candidates) > 1 else [0]
+        place = wrong.index(min(wrong))
+        convention, scheme = candidates[place]
+        outcomes = tried[place] or _checked(scheme, methods)
         if reading.doubt:
             raise SchemeFormatError(f"{reading.doubt}; as it stands, nothing in it is valid", label)
         hint = _hint(reading, scheme)

@@ -157,15 +157,22 @@ def _schemes(
         return
     failure: SchemeFormatError | None = None
     settings = (found.values if found else {}) | (value if isinstance(value, dict) else {})
+    readings: list[Reading] = []
     for factors, note in _factors(name, value, found):
         try:
             reading = reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), _DOCUMENTED.get(name))
-            yield _fitting(reading, settings)
-            return
+            readings.append(_fitting(reading, settings))
+            break
         except SchemeFormatError as error:
             failure = failure or error
     if isinstance(value, list) and (listed := sparse_products(_parts_of_products(value))):
-        yield _fitting(reading_of_coefficients(name, len(value), listed, target, ring), settings)
+        try:  # three coefficients of each factor may as well be its three rows
+            readings.append(_fitting(reading_of_coefficients(name, len(value), listed, target, ring), settings))
+        except SchemeFormatError:
+            if not readings:
+                raise
+    if readings:
+        yield dataclasses.replace(readings[0], candidates=sum((one.candidates for one in readings), start=()))
         return
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant

@@ -1,12 +1,14 @@
 import json
 import re
 
+import numpy as np
 import pytest
 
 import lcma
 from lcma.errors import SchemeFormatError, VerificationError
 from lcma.schemes_db import Z2
 from lcma.schemes_db.formats import lcma_json, parse_text, written
+from lcma.schemes_db.formats.reading import C, Reading
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import judge
 
@@ -111,3 +113,32 @@ def test_zero_unused_and_doubled_products_are_noted(strassen):
 def test_what_is_no_scheme_of_matrices_is_refused_by_name(text, message):
     with pytest.raises(SchemeFormatError, match=message):
         parse_text(text)
+
+
+def test_of_two_candidates_with_one_convention_each_has_its_own_verdict(strassen):
+    u, v, w = (part.dense.reshape(7, 2, 2) for part in strassen.factors)
+    wrong = Scheme.from_arrays(strassen.target, u[::-1], v, w)
+    for candidates in (((C, wrong), (C, strassen)), ((C, strassen), (C, wrong))):
+        report = judge(Reading("arrays", candidates), "here")
+        assert report.ok
+        assert (report.scheme, report.conventions) == (strassen, (C,))
+    assert not judge(Reading("arrays", ((C, wrong), (C, wrong))), "here").ok
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_three_coefficients_of_each_factor_may_be_its_three_rows(strassen, named):
+    """Zeros are listed too: every factor of every product is three triples, and as a matrix 3 x 3."""
+    products = []
+    for three in zip(*(part.dense.reshape(7, 2, 2) for part in strassen.factors), strict=True):
+        listed = [
+            sorted(([*at, int(x)] for at, x in np.ndenumerate(part)), key=lambda one: not one[2]) for part in three
+        ]
+        products.append(dict(zip("uvw", (one[:3] for one in listed), strict=True)))
+    assert all(sum(map(bool, part.ravel())) < 4 for whole in strassen.factors for part in whole.dense)
+    (reading,) = parse_text(json.dumps(products if named else [list(one.values()) for one in products]))
+    report = judge(reading, "here")
+    assert report.ok
+    assert report.scheme == strassen
+    products[2]["u"][0][2] *= 2
+    (reading,) = parse_text(json.dumps(products if named else [list(one.values()) for one in products]))
+    assert not judge(reading, "here").ok
