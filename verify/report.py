@@ -155,7 +155,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     holding: list[tuple[str, Scheme, tuple[Outcome, ...]]] = []
     z2_only = False
     candidates = list(reading.candidates)
-    # By place, for two candidates may have one convention.
+    # Outcomes are kept by index, because two candidates may share a convention.
     tried = [
         _checked(scheme, methods) if len(candidates) == 1 or not refuted(scheme) else None for _, scheme in candidates
     ]
@@ -174,9 +174,9 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
     if not holding:
         # The intended convention is unknown; the one with fewer wrong equations is more informative.
         wrong = [wrong_in_one_image(scheme) for _, scheme in candidates] if len(candidates) > 1 else [0]
-        place = wrong.index(min(wrong))
-        convention, scheme = candidates[place]
-        outcomes = tried[place] or _checked(scheme, methods)
+        index = wrong.index(min(wrong))
+        convention, scheme = candidates[index]
+        outcomes = tried[index] or _checked(scheme, methods)
         if reading.doubt:
             raise SchemeFormatError(f"{reading.doubt}; as it stands, nothing in it is valid", label)
         hint = _hint(reading, scheme)

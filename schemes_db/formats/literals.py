@@ -13,6 +13,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -166,13 +167,17 @@ def _schemes(
         except SchemeFormatError as error:
             failure = failure or error
     if isinstance(value, list) and (listed := sparse_products(_parts_of_products(value))):
-        try:  # three coefficients of each factor may as well be its three rows
+        try:  # a list of three coefficients [i, j, value] has the form of a 3x3 matrix, too
             readings.append(_fitting(reading_of_coefficients(name, len(value), listed, target, ring), settings))
         except SchemeFormatError:
             if not readings:
                 raise
     if readings:
-        yield dataclasses.replace(readings[0], candidates=sum((one.candidates for one in readings), start=()))
+        yield dataclasses.replace(
+            readings[0],
+            candidates=tuple(chain.from_iterable(one.candidates for one in readings)),
+            approximations=tuple(chain.from_iterable(one.approximations for one in readings)),
+        )
         return
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant

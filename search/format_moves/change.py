@@ -15,7 +15,7 @@ from ...schemes_db.constructions import AXES, direct_sum, extend, project
 from ...schemes_db.ring import Z2
 from ..terms.packed import Same
 from .borders import MAX_SIDE, align_basis_with_border
-from .projections import projections
+from .projections import MAX_LENGTH, projections
 
 
 class MoveResult(NamedTuple, Generic[Same]):
@@ -35,9 +35,9 @@ def longer(scheme: Scheme, axis: str, rng: np.random.Generator, detour: float = 
 
 def shorter(scheme: Scheme, axis: str, rng: np.random.Generator) -> Scheme:
     """Return a scheme without the block whose removal leaves the fewest products; over Z2 in the best direction."""
-    if scheme.ring is Z2:
-        return projections(scheme, axis, 1, rng)[0]
     size = scheme.target.shape[AXES.index(axis)]
+    if scheme.ring is Z2 and size <= MAX_LENGTH:
+        return projections(scheme, axis, 1, rng)[0]
     return min((project(scheme, axis, index) for index in range(size)), key=lambda one: one.rank)
 
 

@@ -2,8 +2,8 @@
 
 A direction is a functional `l`, set to zero, and a vector `v`, dropped from the result, with l(v) = 1. A product
 vanishes if its factor along the axis depends on `l` only, or if its result there is a multiple of `v`. In the basis
-of the scheme there are as many pairs as blocks; over GF(2) there are 2^(d-1) (2^d - 1) in all. The vanishing products
-are counted of every pair up to 8 blocks, beyond of those in the basis and of those by each of which a product vanishes.
+of the scheme there are as many pairs as blocks; over GF(2) there are 2^(d-1) (2^d - 1) in all. Up to 8 blocks all pairs
+are considered; on longer axes only functionals and vectors of the basis, and those that make some product vanish.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from ...schemes_db.constructions import AXES
 from ...schemes_db.factor import IntArray
 from ...schemes_db.ring import Z2
 
-EVERY = 8
-"""Maximum number of blocks along the axis for which every pair is counted: 32,640 of them."""
+ALL_PAIRS = 8
+"""Maximum number of blocks along the axis for which all pairs of directions are considered: 32,640 of them."""
+
+MAX_LENGTH = 62
+"""Maximum number of blocks along the axis: a direction is one word."""
 
 _SIDES = {"m": ((0, 0), (2, 0)), "k": ((1, 0), (0, 1)), "n": ((2, 1), (1, 1))}
 """For each axis the (factor, side: 0 for rows, 1 for columns) shortened by the functional, and by the vector."""
@@ -29,14 +32,14 @@ def projections(scheme: Scheme, axis: str, most: int, rng: np.random.Generator, 
     The others are drawn at random; all are in order of rank.
 
     Raises:
-        PlanError: the axis is unknown, or the scheme is no full product over Z2 with two or more blocks along it.
+        PlanError: the axis is unknown, or the scheme is no full product over Z2 with 2 to 62 blocks along it.
     """
     if axis not in tuple(AXES):
         raise unknown_name("axis", axis, "mkn")
     length = scheme.target.shape[AXES.index(axis)]
-    if not scheme.target.is_general or scheme.ring != Z2 or length < 2:
+    if not scheme.target.is_general or scheme.ring != Z2 or not 2 <= length <= MAX_LENGTH:
         raise PlanError(
-            f"a projection in any direction needs a full product over Z2 with two or more blocks along {axis}, "
+            f"a projection in any direction needs a full product over Z2 with 2 to {MAX_LENGTH} blocks along {axis}, "
             f"not {scheme.target} over {scheme.ring}"
         )
     functionals, vectors, lost = directions(scheme, axis)
@@ -50,22 +53,22 @@ def projections(scheme: Scheme, axis: str, most: int, rng: np.random.Generator, 
 def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]:
     """Return functionals and vectors with l(v) = 1 as words (bit i: block i), and their numbers of lost products.
 
-    All three are (pairs,): all up to EVERY blocks, beyond those of the basis and of words by which a product is lost.
+    All three are (pairs,). On axes longer than ALL_PAIRS each word is of the basis or loses a product.
     """
     length = scheme.target.shape[AXES.index(axis)]
     (first, rows), (second, others) = _SIDES[axis]
     dead = common_word(_along(scheme, first, rows)), common_word(_along(scheme, second, others))
     basis = 1 << np.arange(length)
-    words = [np.arange(1, 1 << length) if length <= EVERY else np.union1d(basis, one[one > 0]) for one in dead]
-    functionals, vectors = (grid.ravel() for grid in np.meshgrid(*words, indexing="ij"))
+    words = [np.arange(1, 1 << length) if length <= ALL_PAIRS else np.union1d(basis, one[one > 0]) for one in dead]
+    rows_of, columns_of = (np.searchsorted(some, one) for some, one in zip(words, dead, strict=True))
+    by_functional = np.bincount(rows_of[dead[0] > 0], minlength=len(words[0]))
+    by_vector = np.bincount(columns_of[dead[1] > 0], minlength=len(words[1]))
+    lost = by_functional[:, None] + by_vector  # (functionals, vectors)
+    by_both = (dead[0] > 0) & (dead[1] > 0)
+    np.subtract.at(lost, (rows_of[by_both], columns_of[by_both]), 1)
+    functionals, vectors = np.meshgrid(*words, indexing="ij")
     paired = np.bitwise_count(functionals & vectors) % 2 == 1
-    functionals, vectors = functionals[paired], vectors[paired]
-    by_functional, by_vector = (np.bincount(one, minlength=1 << length) for one in dead)
-    twice, counts = np.unique(dead[0] << length | dead[1], return_counts=True)
-    pairs = functionals << length | vectors
-    at = np.minimum(np.searchsorted(twice, pairs), len(twice) - 1)
-    both = np.where(twice[at] == pairs, counts[at], 0)
-    return functionals, vectors, by_functional[functionals] + by_vector[vectors] - both
+    return functionals[paired], vectors[paired], lost[paired]
 
 
 def _along(scheme: Scheme, factor: int, side: int) -> IntArray:

@@ -35,7 +35,7 @@ SLACK = 3
 """Maximum excess of the rank of a start over the lowest rank of its route."""
 
 CUT_SLACK = 7
-"""The same of cuts in any direction: the one that loses most may lose what is best.
+"""Maximum excess of the rank of a cut over that of the lowest cut: the direction that loses most may not be the best.
 
 One H200, 5x5x10:180, whose 9th column costs 19 products and the 10th 17: blocks of the basis leave 168 products of
 5x5x9, and walks came to 163. Of 128 islands that began at 168 to 178 one came to 161, the best known rank, in 12 s, all

@@ -6,6 +6,7 @@ import pytest
 from lcma import certify
 from lcma.errors import PlanError
 from lcma.schemes_db import Target
+from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.constructions import change_of_basis, project
 from lcma.schemes_db.resolve import resolve
 from lcma.search import find
@@ -91,3 +92,10 @@ def test_many_walkers_begin_in_several_of_the_best_directions():
     assert max(start.rank for start in twice) < len(small.terms)
     for start in (starts[0], twice[0]):
         certify(start)
+
+
+def test_an_axis_of_many_blocks_takes_no_memory_for_its_directions():
+    scheme = naive(Target.general(2, 1, 32)).over_z2()
+    (found,) = projections(scheme, "n", 1, np.random.default_rng(0))
+    assert (found.target, found.rank) == (Target.general(2, 1, 31), 62)
+    certify(found)

@@ -21,7 +21,7 @@ def test_turns_share_the_time_out_by_priority():
     assert [(gap.target, gap.rank, gap.known) for gap in found] == [
         (target, len(target.terms), known) for target, known in zip(formats, (7, 11, 14), strict=True)
     ]
-    # What is kept of the parts counts: 2x2x4 is two of 2x2x2.
+    # Ranks of compositions count: 2x2x4 is made of two 2x2x2.
     assert gaps({(2, 2, 2): 7}, Z2, formats) == []
     pair = [Gap(Target.general(2, 2, 2), 10, 7), Gap(Target.general(2, 2, 3), 15, 11)]
     history, turns = History(), [0, 0]
