@@ -65,6 +65,9 @@ class Driver:
 
     create: Any
     add_kernel: Any
+    add_graph: Any
+    begin_capture: Any
+    end_capture: Any
     set_attribute: Any
     instantiate: Any
     destroy: Any
@@ -89,7 +92,10 @@ class Driver:
         handle = POINTER(c_void_p)
         return cls(
             create=function("cuGraphCreate", handle, c_uint),
-            add_kernel=function("cuGraphAddKernelNode", handle, c_void_p, c_void_p, c_size_t, POINTER(Parameters)),
+            add_kernel=function("cuGraphAddKernelNode", handle, c_void_p, handle, c_size_t, POINTER(Parameters)),
+            add_graph=function("cuGraphAddChildGraphNode", handle, c_void_p, handle, c_size_t, c_void_p),
+            begin_capture=function("cuStreamBeginCapture_v2", c_void_p, c_int),
+            end_capture=function("cuStreamEndCapture", c_void_p, handle),
             set_attribute=function("cuGraphKernelNodeSetAttribute", c_void_p, c_int, c_void_p),
             instantiate=function("cuGraphInstantiateWithFlags", handle, c_void_p, c_ulonglong),
             destroy=function("cuGraphDestroy", c_void_p),
@@ -122,10 +128,10 @@ class KernelNode:
         self.parameters_at = ctypes.addressof(parameters)
         self.handle = 0
 
-    def add_to(self, graph: c_void_p, functions: Driver) -> bool:
-        """Add the node to a graph, after none of its others; return whether the driver has done so."""
+    def add_to(self, graph: c_void_p, functions: Driver, *after: c_void_p) -> bool:
+        """Add the node to a graph, after these of its others; return whether the driver has done so."""
         node = c_void_p()
-        if functions.add_kernel(node, graph, None, 0, self._parameters):
+        if functions.add_kernel(node, graph, _array(after), len(after), self._parameters):
             return False
         self.handle = node.value or 0
         # The union CUkernelNodeAttrValue has 64 bytes; that of this attribute is an int.
@@ -134,10 +140,11 @@ class KernelNode:
 
 
 class KernelGraph:
-    """An executable graph of independent kernels on the current device. See `graph_of`."""
+    """An executable graph of kernels on the current device. See `graph_of`."""
 
     def __init__(self, nodes: Sequence[KernelNode], functions: Driver) -> None:
         self._nodes = [(node.addresses, node.handle, node.parameters_at) for node in nodes]
+        self._known: list[Addresses | None] = [None] * len(nodes)
         self._kept = nodes
         self._set, self._launch = functions.set_arguments, functions.launch
         self._lock = threading.Lock()
@@ -159,19 +166,27 @@ class KernelGraph:
         The device's context must be current in this thread, or the driver crashes.
         """
         with self._lock:  # another thread may not set its addresses in between
-            for (places, node, parameters), values in zip(self._nodes, addresses, strict=True):
-                places[:] = values
+            known = self._known
+            for i, values in enumerate(addresses):
+                if known[i] == values:
+                    continue
+                places, node, parameters = self._nodes[i]
+                places[:], known[i] = values, None
                 if self._set(self._graph, node, parameters):
                     return False
+                known[i] = values
             return not self._launch(self._graph, None)
 
 
-def graph_of(nodes: Sequence[KernelNode | None]) -> KernelGraph | None:
+def graph_of(
+    nodes: Sequence[KernelNode | None], last: KernelNode | None = None, between: c_void_p | None = None
+) -> KernelGraph | None:
     """Return the executable graph of nodes that are in no other graph.
 
-    None if a node is None, MOST_GRAPHS are alive, or the driver refuses.
+    The nodes are independent of each other; `between`, a graph of the driver of which a copy is made, runs after them,
+    and the node `last` after that. None if a node is None, MOST_GRAPHS are alive, or the driver refuses.
     """
-    functions, graph = driver(), c_void_p()
+    functions, graph, inner = driver(), c_void_p(), c_void_p()
     kept = [node for node in nodes if node is not None]
     if functions is None or len(kept) < len(nodes) or len(_alive) >= MOST_GRAPHS:
         return None
@@ -179,11 +194,20 @@ def graph_of(nodes: Sequence[KernelNode | None]) -> KernelGraph | None:
         if functions.create(graph, 0):
             return None
         added = [node.add_to(graph, functions) for node in kept]
+        if last is not None:
+            before = [c_void_p(node.handle) for node in kept]
+            added.append(not functions.add_graph(inner, graph, _array(before), len(before), between))
+            added.append(last.add_to(graph, functions, inner))
+            kept.append(last)
         made = KernelGraph(kept, functions)
         if not (made.instantiate(graph, functions) and all(added)):
             return None
         _alive.add(made)
         return made
+
+
+def _array(handles: Sequence[c_void_p]) -> Any:
+    return (c_void_p * len(handles))(*handles) if handles else None
 
 
 _alive: weakref.WeakSet[KernelGraph] = weakref.WeakSet()

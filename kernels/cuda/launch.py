@@ -121,28 +121,6 @@ class Relaunch:
         return node_of(self._compiled, self._sizes, tensors, self._numbers)
 
 
-class Together:
-    """Two independent launches, which become one `KernelGraph`: the second one costs half as much."""
-
-    def __init__(self, first: Repeated, second: Repeated) -> None:
-        self._first, self._second = first, second
-        self._graph: KernelGraph | None = None
-        self._index = 0
-        self._left = REPETITIONS
-
-    def __call__(self, first: tuple[Tensor, Tensor], second: tuple[Tensor, Tensor]) -> None:
-        """Launch each on its two tensors, whose addresses are multiples of ALIGNMENT."""
-        if self._graph is not None and allows_graphs(self._index):
-            (a, b), (c, d) = first, second
-            if self._graph.launch([a.data_ptr(), b.data_ptr()], [c.data_ptr(), d.data_ptr()]):
-                return
-        self._first(*first)
-        self._second(*second)
-        self._left -= 1
-        if not self._left and (one := self._first.aligned) is not None and (two := self._second.aligned) is not None:
-            self._index, self._graph = one.index, graph_of([one.node(first), two.node(second)])
-
-
 def allows_graphs(index: int) -> bool:
     """Return whether kernels of GPU `index` may be launched by graphs now: it is the current one, on the default
     stream, which no graph captures, no profiler watches launches, and the device's context is current.

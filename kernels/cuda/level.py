@@ -20,8 +20,9 @@ from ..prepared_operand import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
 from .flat_program import FlatProgram, flat_program, kept, nests_of
-from .launch import ALIGNMENT, Repeated, Together
+from .launch import ALIGNMENT, Repeated
 from .naive import combine, takes_triton
+from .repeated_product import RepeatedProduct
 from .shape import SEGMENT, BatchPiece, Shape
 from .stack import multiply_stack
 
@@ -132,29 +133,17 @@ class CudaLevel:
             return None
         (m, k), n, strides = a.shape, b.shape[1], (a.stride(), b.stride())
         bm, bk, bn = self.blocks(m, k, n, a.element_size())
-        blocks = (bm, bk), (bk, bn), (bm, bn)
-        shapes = [(self.rank, *block) for block in blocks]
-        split_a, split_b, merge = (
+        shapes = [(self.rank, *block) for block in ((bm, bk), (bk, bn), (bm, bn))]
+        launches = (
             one.launch(matrix.unsqueeze(0), matrix.new_empty((1, *shape)))
             for one, matrix, shape in zip((self.left, self.right, self.merge), (a, b, out), shapes, strict=True)
         )
-        # One element in the shapes of what a call allocates: by a model that takes half as long as by sizes.
-        of_out, of_lefts, of_rights, of_products = (a.new_empty(1).expand(shape) for shape in ((m, n), *shapes))
-        batched, empty_like = self.method is CudaMethod.BATCHED, torch.empty_like
-        split = Together(cast(Repeated, split_a), cast(Repeated, split_b))
+        product = RepeatedProduct(cast("list[Repeated]", list(launches)), self.multiply_batch, shapes, out)
 
         def again(a: Tensor, b: Tensor) -> Tensor | None:
             if (a.stride(), b.stride()) != strides or (a.data_ptr() | b.data_ptr()) % ALIGNMENT:
                 return None
-            out, lefts, rights = empty_like(of_out), empty_like(of_lefts), empty_like(of_rights)
-            split((a, lefts), (b, rights))
-            if batched:
-                products = torch.bmm(lefts, rights)
-            else:
-                products = empty_like(of_products)
-                self.multiply_batch(lefts, rights, products)
-            merge(out, products)
-            return out
+            return product(a, b)
 
         return again
 

@@ -83,6 +83,9 @@ class FakeDriver:
         self.functions = Driver(
             create=lambda made, flags: self._made("create", made, 21),
             add_kernel=self._add_kernel,
+            add_graph=None,
+            begin_capture=None,
+            end_capture=None,
             set_attribute=lambda node, name, value: self._attribute(node, name, value),
             instantiate=lambda made, graph, flags: self._made("instantiate", made, 23),
             destroy=self.freed.append,
