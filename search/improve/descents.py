@@ -260,9 +260,9 @@ class Descents:
         if self._device != "cpu":
             others = {in_order(other) for by in (-1, 1) for other, _ in beside(gap.target, by)}
             for near in [*sorted(others), shape]:
-                self._widen(near, shape, seconds * MOMENT)
+                self._widen(near, seconds * MOMENT)
         rng = np.random.default_rng([self._seed, tried])
-        found = routes(gap.target, lambda other: self._known(other, shape), rng, ternary=self._ternary)
+        found = routes(gap.target, self._known, rng, ternary=self._ternary)
         return found if self._ternary else found + self._symmetric_routes(gap.target)
 
     def _symmetric_routes(self, target: Target) -> list[Route]:
@@ -282,18 +282,14 @@ class Descents:
         device = "cpu" if self._device == "twin" else self._device
         return Fleet(starts, policy, seed=seed, walkers=self._walkers, walk=walk, device=device)
 
-    def _known(self, shape: Shape, goal: Shape) -> list[Scheme]:
-        """Return the known schemes of a format; compositions only for formats no larger than the goal."""
-        composed = int(np.prod(shape)) <= int(np.prod(goal))
-        known = self._updater.pool(shape, composed=composed)
+    def _known(self, shape: Shape) -> list[Scheme]:
+        """Return the known schemes of a format."""
+        known = self._updater.pool(shape)
         return known + [one for scheme in known[:1] for one in self._near.get((shape, scheme.rank), ())]
 
-    def _widen(self, shape: Shape, goal: Shape, seconds: float) -> None:
-        """Find more schemes of a format, of the lowest known rank, by walks through higher ranks.
-
-        For formats larger than the goal the walks start from stored schemes only, not from compositions.
-        """
-        known = self._updater.pool(shape, composed=int(np.prod(shape)) <= int(np.prod(goal)))
+    def _widen(self, shape: Shape, seconds: float) -> None:
+        """Find more schemes of a format, of the lowest known rank, by walks through higher ranks."""
+        known = self._updater.pool(shape)
         if not known or shape[1] * shape[2] > BLOCKS:
             return
         rank = known[0].rank

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-import numpy as np
-
 from ...errors import PlanError, TargetError
 from ...schemes_db import Target, Z
 from ...schemes_db.catalog import Catalog
@@ -158,11 +156,7 @@ class GeneralImprovement:
 
     def _task(self, gap: Gap, tried: int, seconds: float) -> tuple[object, ...]:
         """Return the arguments of a turn on a worker, which starts from the schemes that this process sends."""
-        goal = int(np.prod(gap.target.shape))
-        pools = {
-            shape: self.updater.pool(shape, composed=int(np.prod(shape)) <= goal)
-            for shape in neighbourhood(in_order(gap.target.shape))
-        }
+        pools = {shape: self.updater.pool(shape) for shape in neighbourhood(in_order(gap.target.shape))}
         self._on_event(TurnBegun(gap.target.name, f"{gap.target}: turn {tried + 1} on a worker"))
         return gap, tried, seconds, self._config, self.updater.ranks, pools, self._history.of(gap.target.name).turns
 
