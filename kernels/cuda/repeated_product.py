@@ -25,6 +25,12 @@ STEP = 512
 MOST_PLACES = 4
 """Addresses of scratch memory for which a product keeps graphs: eager calls in a row get one or two."""
 
+REDUCES = {
+    "float16": "allow_fp16_reduced_precision_reduction",
+    "bfloat16": "allow_bf16_reduced_precision_reduction",
+}
+"""Torch's settings of cuBLAS by the dtype whose products depend on them; that for tf32 is in the plan."""
+
 MOST_SEEN = 64
 """Addresses whose calls are counted; then counting begins anew."""
 
@@ -54,6 +60,7 @@ class RepeatedProduct:
         # One element in the shapes of what a call allocates: by a model that takes half as long as by sizes.
         self._of_out, self._of_scratch = (out.new_empty(1).expand(size) for size in (out.shape, self._starts[-1]))
         self._offsets = [start * out.element_size() for start in self._starts]
+        self._setting, self._set = REDUCES.get(str(out.dtype).removeprefix("torch.")), None
         self._graphs: dict[int, KernelGraph | None] = {}
         self._seen: dict[int, int] = {}
         self._wanted = REPETITIONS
@@ -62,6 +69,9 @@ class RepeatedProduct:
         """Return C of a (m, k) and b (k, n), whose addresses are multiples of ALIGNMENT."""
         out, scratch = torch.empty_like(self._of_out), torch.empty_like(self._of_scratch)
         place = scratch.data_ptr()
+        if self._setting and self._set != (setting := getattr(torch.backends.cuda.matmul, self._setting)):
+            self._set = setting
+            self._graphs.clear()
         if (graph := self._graphs.get(place)) is not None and allows_graphs(self._index):
             _, rights, products, _ = self._offsets
             at_a, at_b, at_c = a.data_ptr(), b.data_ptr(), out.data_ptr()

@@ -111,9 +111,9 @@ class FastModule(PackedModule):
             from .sharded_layers import dense_linear
 
             return dense_linear(x, self.weight, self.bias, self.recipe, self.transposed)
-        right = self.right
-        if self._packed is None and self.recipe == AUTO and is_small(x, right):
+        if self._packed is None and self.recipe == AUTO and is_small(x, self.weight, self.transposed):
             return self._by_vendor(x)
+        right = self.right
         rows = x.unsqueeze(0) if x.dim() == 1 else x
         recipe, packed = self._current()
         if packed is None and recipe == AUTO and not torch.compiler.is_compiling() and is_the_vendors(rows, right):

@@ -105,14 +105,14 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
     return bilinear_mm(a, b, AUTO)
 
 
-def is_small(a: Tensor, b: Tensor) -> bool:
+def is_small(a: Tensor, b: Tensor, transposed: bool = False) -> bool:
     """Return whether these are plain GPU tensors whose product is torch's for its size; they may not fit each other.
 
-    False in a graph whose sizes are not known.
+    With `transposed` b is (n, k): a view of it takes as long as this. False in a graph whose sizes are not known.
     """
     if not a.is_cuda or a.dim() < 2 or b.dim() < 2:
         return False
-    compiles, count = torch.compiler.is_compiling(), a.numel() * b.shape[-1]
+    compiles, count = torch.compiler.is_compiling(), a.numel() * b.shape[-2 if transposed else -1]
     if not compiles and count >= dispatch.SMALL:
         return False  # what follows takes a microsecond
     if a.dtype != b.dtype or a.dtype not in _FLOATS:

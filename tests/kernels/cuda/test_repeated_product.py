@@ -164,6 +164,25 @@ def test_each_address_of_scratch_memory_has_its_graph_and_the_oldest_goes(gpu, p
     torch.testing.assert_close(product(a, b), SLABS * (a @ b))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_another_setting_of_cublas_is_another_graph(gpu, monkeypatch, dtype):
+    setting = f"allow_{'fp16' if dtype is torch.float16 else 'bf16'}_reduced_precision_reduction"
+    settings = SimpleNamespace(**{setting: getattr(torch.backends.cuda.matmul, setting)})
+    monkeypatch.setattr(torch.backends.cuda, "matmul", settings)
+    launches = [Launch(lambda matrix, stack: None) for _ in range(3)]
+    product = RepeatedProduct(launches, lambda a, b, c: None, SHAPES, torch.empty(SIZE, SIZE, dtype=dtype))
+    usual, scratch = torch.empty_like, torch.empty_like(product._of_scratch)
+    monkeypatch.setattr(torch, "empty_like", lambda model: usual(model) if model.dim() > 1 else scratch)
+    a, b = (x.to(dtype) for x in operands())
+    for _ in range(REPETITIONS + 1):
+        product(a, b)
+    assert len(gpu.launched) == 1
+    setattr(settings, setting, not getattr(settings, setting))
+    product(a, b)
+    assert len(gpu.launched) == 1
+    assert [launch.calls for launch in launches] == [REPETITIONS + 1] * 3
+
+
 @pytest.mark.parametrize("failing", ["begin", "end", "create", "instantiate"])
 def test_what_the_driver_refuses_is_launched_as_usual(gpu, places, product, failing):
     gpu.failing.add(failing)
