@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -17,21 +16,14 @@ from click.shell_completion import CompletionItem
 
 from .destination import FORCE
 from .options import SCHEME, Group, declared
-from .output import JSON, WIDE
+from .output import JSON, WIDE, data_rows
 
-
-def _rows(name: str) -> list[dict[str, str]]:
-    """The rows of data/NAME.csv."""
-    text = (resources.files(__package__) / "data" / f"{name}.csv").read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
-
-
-COMMANDS: Mapping[str, Mapping[str, str]] = {row["command"]: row for row in _rows("commands")}
+COMMANDS: Mapping[str, Mapping[str, str]] = {row["command"]: row for row in data_rows("commands")}
 """The commands in order: the group by what a user wants to do, whether it multiplies matrices or plans products
 (`computes`), two command lines without `lcma` and its name, and of one with many options those that most users need
 (`common`, the names of their parameters)."""
 
-ARGUMENTS = {row["word"]: row["meaning"] for row in _rows("arguments")}
+ARGUMENTS = {row["word"]: row["meaning"] for row in data_rows("arguments")}
 """The words of usage lines."""
 
 ANYWHERE = {"--json": JSON, "--wide": WIDE, "--force": FORCE}

@@ -9,7 +9,6 @@ from typing import Any
 
 from ....errors import PlanError, VerificationError
 from ....kernels.arrays import torch
-from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
@@ -21,7 +20,18 @@ from ..contest import Call
 from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
 from ..gpu_layers import choice_cases, layer, layer_cases
-from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
+from ..gpu_products import (
+    RATES,
+    SPENT,
+    VendorJudge,
+    ahead,
+    all_ahead,
+    graphed,
+    operands,
+    paired,
+    peak_bytes,
+    request_for,
+)
 from ..table import table
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -125,9 +135,7 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
     for one in products:
         recipe, sizes, order = one.recipe, one.sizes, one.order
         say(f"{recipe} {'x'.join(map(str, sizes))} {order}")
-        a, b = operands(dtype, sizes, seed)
-        if order == "columns":
-            a, b = (x.t().contiguous().t() for x in (a, b))
+        a, b = operands(dtype, sizes, seed, order == "columns")
         judge = VendorJudge(a, b, torch.finfo(a.dtype).eps)
         result = bilinear_mm(a, b, recipe)
         worst = max(worst, judge(f"{recipe} {dtype} {sizes}", result) / judge.vendor)
@@ -162,7 +170,7 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 def _product_ahead(product: Product) -> None:
     """The product; B's sums made before are its own, but may be of another plan."""
     ahead(product.recipe, product.dtype, product.sizes)
-    a, b = blank(product.dtype, product.sizes)
+    a, b = operands(product.dtype, product.sizes, blank=True)
     recipe = ProductRecipe.parse(product.recipe)
     if (made := dispatch.pack(recipe, b, product.sizes[0])) is not None:
         dispatch.run(recipe, a, b, packed=made[1])
@@ -199,7 +207,7 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.torch.ops import bilinear_mm
 
     a, b = operands("float32", cube(8192), seed)
-    plan = recipe_plan(ProductRecipe.parse(TWO), request_of(a, b))
+    plan = recipe_plan(ProductRecipe.parse(TWO), request_for("float32", cube(8192)))
     recipe = f"{TWO};max_workspace={plan.workspace // 2}"  # A~ and H in four pieces, B~ whole
     peak = peak_bytes(lambda: bilinear_mm(a, b, TWO)) - a.nbytes  # C is as large as A
     calls = {"vendor": lambda: bilinear_mm(a, b, TWO), "online": lambda: bilinear_mm(a, b, recipe)}

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....kernels import Request, matmul, plan_for
-from ....kernels.cuda.requests import request_of
 from ....kernels.planning.error import error_bound
-from ....kernels.precision import arithmetic_of
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....schemes_db.costs import growth_factor
@@ -19,6 +17,7 @@ from ....schemes_db.resolve import resolve
 from ..case import Bar, Case, Figures, Options, Say, Suite, cube
 from ..cpu_products import operands
 from ..gpu_products import operands as tensors
+from ..gpu_products import request_for
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47", "4x4x5-r63")
 
@@ -51,7 +50,7 @@ def _on_gpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
     from ....kernels.torch.ops import bilinear_mm
 
     a, b = tensors(dtype, cube(SIZE), seed)
-    request = request_of(a, b, arithmetic_of(dtype).precision)
+    request = request_for(dtype, cube(SIZE))
     plan = recipe_plan(ProductRecipe((name,) * levels), request)
     return a, b, request, plan, bilinear_mm(a, b, "/".join([name] * levels)), a @ b
 
