@@ -12,7 +12,6 @@ import click
 import numpy as np
 
 from ..home import data_folder, write_atomic
-from ..kernels.arrays import Matrix
 from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
@@ -20,7 +19,7 @@ from ..verify import check
 from .bench.contest import Call, Calls, Contest, Timings, Truth, ratio_to, within
 from .bench.cpu_products import libraries
 from .destination import writing
-from .products import gflops
+from .products import Device, gflops, sized_request
 from .progress import Progress
 
 MAX_ERROR = 1e-4
@@ -153,32 +152,21 @@ def _contenders(side: int) -> tuple[Calls, Calls, Truth]:
 
 def attend(length: int, width: int, rounds: int) -> Panel:
     """Mask(Q K^T) by stage I: 24 full and 10 half products of blocks in place of 24 and 16; speeds for the picture."""
-    from ..kernels import matmul
+    from ..kernels import matmul, plan_for
 
     rng = np.random.default_rng(1)
     q, k = (rng.standard_normal((length, width), dtype=np.float32) for _ in range(2))
     transposed = np.ascontiguousarray(k.T)
+    strips = plan_for(sized_request((length, width, length), "float32", Device("cpu"), "QK"), strategy="strips").build()
     calls: Calls = {
         "numpy, full, then tril": lambda: np.tril(np.matmul(q, transposed)),
-        "numpy, strips of rows": partial(_strips, q, transposed),
+        "strips of rows": partial(strips.run, q, k.T),
         "eca-stage1": partial(matmul, q, transposed, resolve("eca-stage1")),
     }
     baseline = "numpy, full, then tril"
     truth = Truth(q, transposed, masked=True)
     timings = _timed(calls, rounds, truth, baseline, lambda seconds: f"{1e3 * seconds:7.1f} ms")
     return f"causal scores, {length} x {width}: speed over the full product", timings.ratios(timings[baseline])
-
-
-def _strips(q: Matrix, transposed: Matrix, count: int = 8) -> Matrix:
-    """The lower triangle of a product by strips of rows, each as wide as its last row needs."""
-    length = len(q)
-    scores = np.zeros((length, length), dtype=q.dtype)
-    step = -(-length // count)
-    for start in range(0, length, step):
-        stop = min(start + step, length)
-        np.matmul(q[start:stop], transposed[:, :stop], out=scores[start:stop, :stop])
-        scores[start:stop, start:stop] = np.tril(scores[start:stop, start:stop])
-    return scores
 
 
 def _timed(calls: Calls, rounds: int, truth: Truth, baseline: str, speed: Callable[[float], str]) -> Timings:
