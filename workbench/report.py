@@ -194,7 +194,7 @@ def _fronts(entries: Sequence[CatalogueRow]) -> Iterator[tuple[object, ...]]:
 
 
 def _merits(entry: CatalogueRow) -> tuple[float, ...]:
-    return entry.rank, entry.products, entry.additions
+    return entry.merits[:3]  # without the growth factor
 
 
 def _dominates(one: CatalogueRow, other: CatalogueRow) -> bool:
