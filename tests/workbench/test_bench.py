@@ -222,6 +222,17 @@ def test_every_suite_names_its_rows(run):
         run.ok("bench", name, "--dry-run")
 
 
+@pytest.mark.parametrize("name", ["causal", "compress", "e2e", "e2e_blr", "e2e_ks", "falcon", "gpu", "precision"])
+def test_rows_of_a_gpu_have_names_of_their_own_and_refuse_without_one(no_gpu, name):
+    cases = list(runner.find_suite(name).cases(Options("cuda", sample=3)))
+    assert len({case.key for case in cases}) == len(cases)
+    for case in {case.key.split()[0]: case for case in cases}.values():
+        for call in (case.ahead, lambda case=case: case.run(lambda line: None)):
+            if call is not None:
+                with pytest.raises(PlanError, match="sees no GPU"):
+                    call()
+
+
 class Counting:
     """A strategy that lists the requests it prices."""
 
