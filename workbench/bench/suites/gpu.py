@@ -18,20 +18,9 @@ from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, Suite, at_least, cube, shown
 from ..contest import Call
 from ..gpu_8_bits import fp8_cases, int8_cases
-from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
-from ..gpu_layers import choice_cases, layer, layer_cases
-from ..gpu_products import (
-    RATES,
-    SPENT,
-    VendorJudge,
-    ahead,
-    all_ahead,
-    graphed,
-    operands,
-    paired,
-    peak_bytes,
-    request_for,
-)
+from ..gpu_combine import combine, sums_ahead, tile
+from ..gpu_layers import SHORT, choice_cases, layer, layer_cases, vendor_seconds
+from ..gpu_products import SPENT, VendorJudge, ahead, all_ahead, graphed, operands, paired, peak_bytes, request_for
 from ..table import table
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -90,8 +79,8 @@ def _cases(options: Options) -> Iterator[Case]:
             bars = (Bar("split_share", 0.9), Bar("merge_share", 0.9))
             seconds = 30 if rank > 300 else 6
             key, of = f"{dtype} R={rank}", (dtype, rank)
-            yield Case(f"combine {key}", partial(combine, *of, rounds), seconds, bars, partial(combine_ahead, *of))
-            yield Case(f"tile {key}", partial(tile, *of, rounds), 3 * seconds, ahead=partial(tile_ahead, *of))
+            yield Case(f"combine {key}", partial(combine, *of, rounds), seconds, bars, partial(sums_ahead, *of, False))
+            yield Case(f"tile {key}", partial(tile, *of, rounds), 3 * seconds, ahead=partial(sums_ahead, *of, True))
     for product in PRODUCTS:
         run = partial(_product, product, rounds, options.seed)
         wanted = at_least(ratio=product.ratio, offline=product.offline)
@@ -116,7 +105,7 @@ def _cases(options: Options) -> Iterator[Case]:
     for dtype in DTYPES:
         for size in (1024, 4096, 8192, 16384):
             # The vendor has small products done sooner than launches can be told apart by a ratio.
-            short = 2 * size**3 / RATES[dtype] < 1e-3
+            short = vendor_seconds(dtype, cube(size)) < SHORT
             bar = Bar("added_ms", 0.008, at_most=True) if short else Bar("ratio", 0.99)
             run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, cube(size))
             yield Case(f"auto {dtype} {size}", run, 10, (bar,), sums)
