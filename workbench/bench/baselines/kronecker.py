@@ -81,7 +81,7 @@ def baseline(request: Request, name: str) -> Baseline:
     """
     patterns, item = chain_in(request).patterns, request.itemsize
     moved = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
-    product = partial(_multiply, PRODUCTS[name], patterns, request.dtype)
+    product = partial(by_factors, PRODUCTS[name], patterns, request.dtype)
     if name not in COMPRESSED:
         return Baseline(request, name, product, moved)
     if importlib.util.find_spec("torch") is None:
@@ -152,7 +152,7 @@ PRODUCTS: dict[str, Callable[[Array, Pattern, Array, Array], None]] = {
 """The methods by name: product(weights, pattern, x, out)."""
 
 
-def _multiply(product: Any, patterns: Sequence[Pattern], dtype: str, factors: Factors, x: Array, out: Array) -> None:
+def by_factors(product: Any, patterns: Sequence[Pattern], dtype: str, factors: Factors, x: Array, out: Array) -> None:
     """Multiply by all factors, right-most first; by torch where it is installed."""
     if isinstance(out, np.ndarray) and has_torch(dtype):
         factors = [as_tensor(one, dtype) if isinstance(one, np.ndarray) else one for one in factors]
