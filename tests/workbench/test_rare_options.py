@@ -42,11 +42,6 @@ def test_lift_looks_for_ternary_coefficients_by_all_means(run, tmp_path):
     assert "ternary (100%)" in run.ok("lift", tmp_path / "run", "--sparse", "--walk", "2", "--signs", "1s")
 
 
-def test_search_refuses_what_its_walks_lack(run):
-    for arguments, wanted, message in ((("3x3x3", "--walk", "flop"), 2, "flop"),):
-        run.refused(wanted, message, "search", *arguments, "--restart", "1000", "--dry-run")
-
-
 def test_resume_takes_no_address_of_nothing(run, tmp_path):
     assert run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run")[0] == 0
     run.refused(3, "head:", "resume", tmp_path / "run", "--ray", "head:")
