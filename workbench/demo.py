@@ -11,14 +11,14 @@ from xml.sax.saxutils import escape
 import click
 import numpy as np
 
-from ..home import data_folder, write_atomic
+from ..home import data_folder
 from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
 from .bench.contest import Call, Calls, Contest, Timings, Truth, ratio_to, within
 from .bench.cpu_products import libraries
-from .destination import writing
+from .destination import write
 from .products import Device, gflops, sized_request
 from .progress import Progress
 
@@ -205,8 +205,7 @@ def demo(size: int = 4096, rounds: int = 3) -> dict[str, Any]:
         click.echo(f"  ({seconds[title]:.1f} s)")
     click.echo(f"All of it in {time.perf_counter() - began:.1f} s. `lcma list` shows what is stored.")
     picture = data_folder() / "demo.svg"
-    with writing(picture):
-        write_atomic(picture, draw(panels))
+    write(picture, draw(panels))
     click.echo(f"The speeds as a picture: {picture}")
     click.echo("Next, try:")
     for what, line in NEXT:

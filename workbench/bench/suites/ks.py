@@ -64,15 +64,10 @@ def _case(pattern: Pattern, dtype: str, order: str, options: Options) -> Case:
         return Case(f"energy {key}", partial(_energy, *of, options), 9.0)
     if options.measure == "gradients":
         bars = (Bar("ratio", GRADIENT_BAR),) if dtype == "float32" else ()
-        return Case(f"gradients {key}", partial(_gradients, *of, options), 3.0, bars)
+        return Case(f"gradients {key}", partial(gradient_figures, *of, options), 3.0, bars)
     bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()
     seconds = 3 + 60 * CPU_BATCH * pattern.nonzeros / 1e11 if on_cpu else 4.0
     return Case(key, partial(_timed, *of, options), seconds, bars, None if on_cpu else partial(_timed_ahead, *of))
-
-
-def _gradients(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:
-    """Both gradients of one product over those that autograd derives from a permuted batched GEMM."""
-    return gradient_figures(pattern, BATCH, dtype, order, options.rounds or 5, options.seed, say)
 
 
 def _energy(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:
