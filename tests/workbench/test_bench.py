@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pkgutil import iter_modules
 
 import pytest
 
@@ -9,7 +10,7 @@ from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.kernels import Request, decision_for, machine_for, strategies
 from lcma.kernels.cuda import clock
 from lcma.kernels.planning.planner import decide
-from lcma.workbench.bench import machine, runner
+from lcma.workbench.bench import machine, runner, suites
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.contest import Contest, FlushedClock, Timing, paired_interval, within
 from lcma.workbench.bench.gpu_layers import layer_cases, vendor_seconds
@@ -210,6 +211,10 @@ def test_rounds_of_warming_up_with_a_flushed_cache_do_not_count(monkeypatch):
     found = Contest({name: lambda name=name: name for name in "ab"}, 3, FlushedClock()).run()
     assert {name: timing.seconds for name, timing in found.items()} == {"a": (3, 4, 5), "b": (103, 104, 105)}
     assert "".join(calls) == "abbaabbaab"
+
+
+def test_every_file_of_cases_is_of_a_suite():
+    assert runner.suite_names() == sorted(info.name for info in iter_modules(suites.__path__))
 
 
 @pytest.mark.parametrize("name", runner.suite_names())

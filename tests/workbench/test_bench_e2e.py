@@ -110,6 +110,6 @@ def test_twins_share_the_parameters(monkeypatch):
 
 
 def test_rows_are_of_every_model_and_dtype():
-    assert len(list(e2e.SUITE.cases(Options("cuda")))) == 3 * 3 * 6 + 3
+    assert len(list(e2e.cases(Options("cuda")))) == 3 * 3 * 6 + 3
     with pytest.raises(PlanError, match="not int8"):
-        next(iter(e2e.SUITE.cases(Options(dtypes=("int8",))))).run(SAY)
+        next(iter(e2e.cases(Options(dtypes=("int8",))))).run(SAY)

@@ -20,7 +20,7 @@ from ....kernels import Pool, Request, decision_for, executor_for, machine_for, 
 from ....kernels.cpu.blas import TORCH, backends
 from ...cpu_profile import limited
 from ...products import Sizes
-from ..case import Bar, Case, Figures, Options, Say, Suite, at_least, cube, shown
+from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
 from ..cpu_products import compete, libraries, operands
 from ..requirements import in_new_process
 from ..table import table
@@ -66,7 +66,7 @@ SHARES = (0.0, 1 / 6, 1 / 3, 1.0, 3.0)
 """Workspace as a part of what A, B and C take."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     dtypes = options.dtypes or ("float32", "float64")
     for product in PRODUCTS:
         if product.dtype in dtypes:
@@ -203,11 +203,3 @@ def _planning(say: Say) -> Figures:
 def _least(call: Callable[[], object], turns: int = 200, times: int = 50) -> float:
     """Seconds of a call: the least mean of many turns."""
     return min(timeit.repeat(call, number=times, repeat=turns)) / times
-
-
-SUITE = Suite(
-    "cpu",
-    "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; first calls; plans",
-    _cases,
-    ("plan", "best_library", "ratio", "interval"),
-)

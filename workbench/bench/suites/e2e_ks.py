@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from ..case import Case, Figures, Options, Say, Suite, at_most
+from ..case import Case, Figures, Options, Say, at_most
 from ..contest import Calls, Contest, Timings, clock_of, relative, require_right
 from ..requirements import seeded_torch
 from ..table import table
@@ -43,7 +43,7 @@ LIMITS = {"float32": 1e-4, "float64": 1e-10, "float16": 2e-2, "bfloat16": 1e-1}
 """The relative difference of results by two strategies above which one of them is wrong."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     if options.measure == "shares":
         for dtype in options.dtypes or ("float16", "float32"):
             for name in dict.fromkeys(name for name, _ in SHARES):
@@ -108,12 +108,3 @@ def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
 
 def _timed(calls: Calls, options: Options, say: Say) -> Timings:
     return Contest(calls, options.rounds or 7, clock_of(options.device, 0.05), say).run()
-
-
-SUITE = Suite(
-    "e2e_ks",
-    "transformers with Kronecker-sparse layers: seconds over those of dense layers",
-    _cases,
-    ("over_dense", "bmm_over_dense", "paper", "paper_bmm", "difference"),
-    flags={"shares": ("share", "paper", "ms", "paper_ms")},
-)

@@ -15,7 +15,7 @@ from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ...gpu_profile import settled
 from ...products import Sizes
-from ..case import Bar, Case, Figures, Options, Say, Suite, at_least, cube, shown
+from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
 from ..contest import Call
 from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_combine import combine, sums_ahead, tile
@@ -69,7 +69,7 @@ SPAN = {"tf32": (1e-3, 30e-3)}
 PRODUCTS = table(Product, "gpu")
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 7
     for dtype in DTYPES:
         products = ((one.recipe, dtype, one.sizes, one.order == "columns") for one in _gated(dtype))
@@ -231,13 +231,3 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Return the ratio of the planner's choice, with this machine's measured profile, to the vendor's product."""
     figures = layer(dtype, cube(size), rounds, seed, SPENT, say, graphs=False)
     return {**figures, "added_ms": figures["online_ms"] - figures["vendor_ms"]}
-
-
-SUITE = Suite(
-    "gpu",
-    "Products by schemes on a GPU against the vendor's, and the stages they are made of.",
-    _cases,
-    ("ratio", "offline", "of_best", "vendor_ms", "online_ms", "offline_ms", "split_share", "merge_share", "error",
-     "power_w"),
-    ("kernels", "workbench/gpu_nvml.py"),
-)  # fmt: skip

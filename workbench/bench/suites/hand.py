@@ -23,7 +23,7 @@ import numpy as np
 
 from ....errors import VerificationError
 from ...products import Sizes
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative
 from ..hand_eager import MODULES
 from ..picture import ratios
@@ -51,7 +51,7 @@ PASSIVE = "OPENBLAS_THREAD_TIMEOUT", "OMP_WAIT_POLICY"
 """With these idle threads sleep, the second by the command `lcma`: a new user's spin."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     loops = [one for one in LOOPS if one.device == options.device]
     first = Bar("first_extra_s", FIRST_CALL[options.device], at_most=True)
     # Seconds over the vendor's as a share of 3% and 0.1 s; the ratio after the decision; the first call.
@@ -152,11 +152,4 @@ def _twice(command: list[str], check: Callable[[str], None]) -> Figures:
     return {"cold_s": seconds[0], "warm_s": seconds[1]}
 
 
-SUITE = Suite(
-    "hand",
-    "a new user's calls: fresh processes, an empty home, defaults",
-    _cases,
-    ("calls", "vendor_ms", "first_extra_s", "total", "over_share", "decided_s", "after", "after_low", "plan",
-     "cold_s", "warm_s", "us", "torch_us", "over_torch", "compiled_us", "torch_compiled_us"),
-    picture=partial(ratios, figure="after"),
-)  # fmt: skip
+picture = partial(ratios, figure="after")

@@ -14,7 +14,7 @@ from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....schemes_db.costs import growth_factor
 from ....schemes_db.resolve import resolve
-from ..case import Bar, Case, Figures, Options, Say, Suite, cube
+from ..case import Bar, Case, Figures, Options, Say, cube
 from ..cpu_products import operands
 from ..gpu_products import operands as tensors
 from ..gpu_products import request_for
@@ -30,7 +30,7 @@ SIZE = 1024
 DTYPES = {"cpu": ("float32", "float64"), "cuda": ("bfloat16", "float16", "tf32", "float32", "float64")}
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     for dtype in options.dtypes or DTYPES[options.device]:
         for name in SCHEMES:
             for levels in (1, 2):
@@ -76,11 +76,3 @@ def _error(name: str, levels: int, dtype: str, options: Options, say: Say) -> Fi
         "growth_factor": growth_factor(resolve(name)[0]),
         "published_growth": PUBLISHED_GROWTH.get(name),
     }
-
-
-SUITE = Suite(
-    "precision",
-    "measured and bounded errors by scheme and level, against published stability factors",
-    _cases,
-    ("error", "bound", "classical_error", "ratio", "growth_factor", "published_growth"),
-)

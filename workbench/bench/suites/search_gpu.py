@@ -21,7 +21,7 @@ from ....search import Policy, Progress, Result, Selection, find, pack_start
 from ....search.flipgraph.gpu.fleet import Fleet
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
-from ..case import Bar, Case, Figures, Options, Say, Suite, at_least, at_most
+from ..case import Bar, Case, Figures, Options, Say, at_least, at_most
 from ..table import table
 
 SAMPLED = 64
@@ -280,12 +280,3 @@ def cases(options: Options) -> Iterator[Case]:
     yield Case("settings/z2-3x4x5", partial(policies, options, "3x4x5", 47, 7.0), 36)
     limits = at_most(**{"4x4x5:60": 10, "4x5x5:73": 30, "5x5x5:96": 60})
     yield Case("ladder/z2", partial(ladder, options, RUNGS, 60), 45, limits)
-
-
-SUITE = Suite(
-    "search_gpu",
-    "flips a second and seconds to a rank of the walkers on a GPU; --sample is their number",
-    cases,
-    ("gflips", "walkers", "hits", "tries", "median", "worst", "exact"),
-    ("search",),
-)
