@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arguments import PATH, need
 from ..errors import SchemeFormatError, VerificationError, VerifyOnlyError
-from ..schemes_db import Z2, Certificate, Ring, Scheme, Target, costs
+from ..schemes_db import Z2, Certificate, Proof, Ring, Scheme, Target, costs
 from ..schemes_db.display import line
 from ..schemes_db.factor import Factor
 from ..schemes_db.formats import Reading, format_named, read_file
@@ -128,10 +128,15 @@ MAX_REMARKED = 20_000
 
 
 def _how(outcome: Outcome) -> str:
-    if not (outcome.proof and outcome.proof.rounds):
-        return f"{outcome.method}, {outcome.equations} equations"
-    error = f", error below 2^{outcome.proof.error_log2:.0f}" if outcome.proof.error_log2 else ""
-    return f"{outcome.method}, {outcome.proof.rounds} rounds{error}"
+    return proof_text(outcome.proof or Proof(outcome.method, outcome.equations))
+
+
+def proof_text(proof: Proof) -> str:
+    """The method of a proof with its equations, or its rounds and the probability of an error."""
+    if not proof.rounds:
+        return f"{proof.method}, {proof.equations} equations"
+    error = f", error below 2^{proof.error_log2:.0f}" if proof.error_log2 else ""
+    return f"{proof.method}, {proof.rounds} rounds{error}"
 
 
 def _duration(seconds: float) -> str:

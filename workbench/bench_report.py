@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from .bench.blr_layers import KINDS
 from .bench.journal import Journal, Row
 from .bench.runner import find_suite, suite_names
-from .output import cell, markdown_table, page
+from .output import cell, data_rows, figure, markdown_table, page
 
 MAX_ROWS = 400
 """Rows of one suite that the page shows; the file has all."""
@@ -99,9 +99,6 @@ def bars_of(row: Row) -> str:
     return "; ".join(f"{text} {'met' if met else 'MISSED'}" for text, met in row.get("bars") or [])
 
 
-Cells = tuple[object, ...]
-
-
 def block_low_rank_page(results: Path) -> str:
     """Return the page: a section for each file of rows of the suites blr, e2e_blr and compress.
 
@@ -111,8 +108,8 @@ def block_low_rank_page(results: Path) -> str:
     sections = []
     for suite, title, tables in (
         ("blr", "Layers", _layers),
-        ("e2e_blr", "Models", _models),
-        ("compress", "A compressed model", _compression),
+        ("e2e_blr", "Models", lambda rows: {"models": _table("e2e_blr", rows)}),
+        ("compress", "A compressed model", lambda rows: {"models": _table("compress", rows)}),
     ):
         for device, place in (("cuda", "a GPU"), ("cpu", "a processor")):
             if rows := [row for row in newest_rows(results, suite, device) if not row.get("refused")]:
@@ -124,19 +121,33 @@ def block_low_rank_page(results: Path) -> str:
 
 def _layers(rows: Sequence[Row]) -> dict[str, str]:
     speeds = ("layer", "n", "dense, ms", *(cell for kind in KINDS for cell in (kind, "compiled")))
-    plans = ("row", "plan", "plan or dense", "over best", "factors over best", "weights, MB", "dense, MB", "peak, MB",
-             "peak over strided", "error", "error over strided")  # fmt: skip
-    steps = ("row", "form", "what", "over dense", "over the papers' form", "over the last", "weights, MB", "peak, MB",
-             "error")  # fmt: skip
+    steps = ({"key": row["key"], "figures": step} for row in rows for step in row["figures"]["ablation"])
     return {
         "speeds": markdown_table(speeds, _speeds(rows)),
         "means": markdown_table(("n", *KINDS), _means(rows)),
-        "plans": markdown_table(plans, map(_plan, rows)),
-        "steps": markdown_table(steps, (cells for row in rows for cells in _steps(row))),
+        "plans": _table("plans", rows),
+        "steps": _table("steps", steps),
     }
 
 
-def _speeds(rows: Sequence[Row]) -> Iterator[Cells]:
+def _table(name: str, rows: Iterable[Row]) -> str:
+    """A table of which data/columns.csv lists the columns: titles, paths of figures (*: the row's kind), formats."""
+    columns = [one for one in data_rows("columns") if one["table"] == name]
+    cells = ([_figure(row, one["figure"], one["form"]) for one in columns] for row in rows)
+    return markdown_table([one["title"] for one in columns], cells)
+
+
+def _figure(row: Row, path: str, form: str) -> object:
+    """The text of a figure of a row; nothing where the row lacks it."""
+    found: Any = {"key": row["key"], "bars": bars_of(row), **row["figures"]}
+    for name in path.split("."):
+        found = found and found.get(row["key"].split()[1] if name == "*" else name)
+    if form == "MB":
+        return figure(found and found / 1e6, ".4g")
+    return figure(found, form) if form else found
+
+
+def _speeds(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
     """The ratios of all kinds of a layer and a number of inputs side by side."""
     found: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for row in rows:
@@ -147,16 +158,17 @@ def _speeds(rows: Sequence[Row]) -> Iterator[Cells]:
     for (layer, n), kinds in found.items():
         dense = geometric_mean([one["ms"]["dense"] for one in kinds.values()])
         ratios = [kinds[kind]["ratios"] if kind in kinds else {} for kind in KINDS]
-        yield layer, n, _digits(dense, 3), *(_ratio(one.get(form)) for one in ratios for form in ("auto", "compiled"))
+        cells = (figure(one.get(form), ".2f") for one in ratios for form in ("auto", "compiled"))
+        yield layer, n, f"{dense:.3g}", *cells
 
 
-def _means(rows: Sequence[Row]) -> Iterator[Cells]:
+def _means(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:
     found: dict[int, dict[str, list[float]]] = {}
     for row in rows:
         _, kind, n, _ = row["key"].rsplit(" ", 3)
         found.setdefault(int(n[2:]), {}).setdefault(kind, []).append(row["figures"]["ratio"])
     for n, kinds in sorted(found.items()):
-        yield n, *(_ratio(geometric_mean(kinds[kind]) if kind in kinds else None) for kind in KINDS)
+        yield n, *(f"{geometric_mean(kinds[kind]):.2f}" if kind in kinds else "" for kind in KINDS)
 
 
 def _counts(rows: Sequence[Row]) -> str:
@@ -167,61 +179,3 @@ def _counts(rows: Sequence[Row]) -> str:
             met.setdefault(text, []).append(fine)
     counts = "; ".join(f"{text} in {sum(fine)} of {len(fine)} rows" for text, fine in met.items())
     return f"Bars: {counts}." if met else ""
-
-
-def _plan(row: Row) -> Cells:
-    of = row["figures"]
-    bytes_ = map(_megabytes, (of["weight_bytes"], of["dense_weight_bytes"], of["peak_bytes"]["auto"]))
-    best = (_ratio(of["over_best"]), _ratio(of.get("over_best_factored")))
-    errors = (_ratio(of["peak_over_strided"]), f"{of['error']:.2e}", _ratio(of["error_over_strided"]))
-    return (row["key"], of["chosen"], of.get("chosen_or_dense"), *best, *bytes_, *errors)
-
-
-def _steps(row: Row) -> Iterator[Cells]:
-    for step in row["figures"]["ablation"]:
-        ratios = (_ratio(step[f"over_{what}"]) for what in ("dense", "first", "last"))
-        bytes_ = (_megabytes(step["weight_bytes"]), _megabytes(step["peak_bytes"]))
-        yield (row["key"], step["form"], step["optimisation"], *ratios, *bytes_, f"{step['error']:.2e}")
-
-
-def _models(rows: Sequence[Row]) -> dict[str, str]:
-    columns = ("row", "blocks", "inputs", "speed", "or dense", "layers", "extra, MB", "dense, ms", "ours, ms",
-               "dense weights, MB", "ours, MB", "difference to the papers' form", "bars")  # fmt: skip
-    return {"models": markdown_table(columns, map(_model, rows))}
-
-
-def _model(row: Row) -> Cells:
-    of, both = row["figures"], ("dense", row["key"].split()[1])
-    speeds = (_ratio(of["ratio"]), _ratio(of.get("ratio_or_dense")), of.get("dense_layers"))
-    extra = _megabytes(of["extra_bytes"]) if "extra_bytes" in of else None
-    times = (_digits(of["ms"][one], 3) for one in both)
-    weights = (_megabytes(of["weight_bytes"][one]) for one in both)
-    rest = (f"{of['difference']:.1e}", bars_of(row))
-    return (row["key"], of["blocks"], of["tokens"], *speeds, extra, *times, *weights, *rest)
-
-
-def _compression(rows: Sequence[Row]) -> dict[str, str]:
-    columns = ("row", "speed", "dense", "dense, trained again", "at once", "trained again", "bytes", "layers",
-               "worst weight error", "worst output error", "compressing, s", "training again, s")  # fmt: skip
-    return {"models": markdown_table(columns, map(_compressed, rows))}
-
-
-def _compressed(row: Row) -> Cells:
-    of = row["figures"]
-    seconds = (_digits(of.get("seconds", {}).get(name), 3) for name in ("compressing", "training again"))
-    names = ("loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained")
-    losses = (_digits(of.get(name), 4) for name in names)
-    errors = (_digits(of[f"{what}_error"], 3) for what in ("weight", "output"))
-    return (row["key"], _ratio(of["ratio"]), *losses, _ratio(of["bytes"]), of["layers"], *errors, *seconds)
-
-
-def _ratio(value: float | None) -> str | None:
-    return None if value is None else f"{value:.2f}"
-
-
-def _digits(value: float | None, digits: int) -> str | None:
-    return None if value is None else f"{value:.{digits}g}"
-
-
-def _megabytes(count: float) -> str:
-    return f"{count / 1e6:.4g}"

@@ -66,41 +66,31 @@ class BoardCell:
 
 @dataclass(frozen=True)
 class Summary:
-    """What the cells of a board come to; gaps below the table count as negative."""
+    """What the cells of a board come to; gaps are parts of one, and count as negative below the table."""
 
     formats: int
     mean_gap: float
-    worst: BoardCell
+    worst_gap: float
+    worst: str
     at_or_below: int
     below: int
-    rank: int
-    table: int
+    sum_of_ranks: int
+    sum_of_table: int
 
     @classmethod
     def of(cls, cells: Sequence[BoardCell]) -> Summary:
         """The summary of some cells, one or more."""
+        worst = max(cells, key=lambda cell: (cell.excess, cell.shape))
         return cls(
             len(cells),
             sum(cell.excess for cell in cells) / len(cells),
-            max(cells, key=lambda cell: (cell.excess, cell.shape)),
+            worst.excess,
+            worst.name,
             sum(cell.gap <= 0 for cell in cells),
             sum(cell.gap < 0 for cell in cells),
             sum(cell.part.rank for cell in cells),
             sum(cell.known.rank for cell in cells),
         )
-
-    def to_json(self) -> dict[str, object]:
-        """The summary as JSON values, gaps as parts of one."""
-        return {
-            "formats": self.formats,
-            "mean_gap": self.mean_gap,
-            "worst_gap": self.worst.excess,
-            "worst": self.worst.name,
-            "at_or_below": self.at_or_below,
-            "below": self.below,
-            "sum_of_ranks": self.rank,
-            "sum_of_table": self.table,
-        }
 
 
 def board_cells(catalog: Catalog, ring: str = "Z", up_to: int = LARGEST) -> list[BoardCell]:

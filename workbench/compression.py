@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import PlanError, RankError, SchemeFormatError
-from ..home import write_atomic
 from ..kernels import safetensors
 from ..kernels.arrays import Matrix
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
-from .destination import writing
+from .destination import write, writing
 from .matrix_files import read_operand
 from .output import print_table
 from .products import Device
@@ -240,8 +239,7 @@ class Compression:
                 tensors[f"{layer}.{part}"] = entry.kind, _stored(factor, entry.kind, layer)
         structures = {**self._earlier, **{name: found.structure for name, found in self._factors.items()}}
         texts = json.dumps({name: structure.text for name, structure in structures.items()})
-        with writing(out):
-            write_atomic(out, safetensors.chunks(tensors, {**self._metadata, STRUCTURES: texts}))
+        write(out, safetensors.chunks(tensors, {**self._metadata, STRUCTURES: texts}))
         self.store.remove(self.keys)
 
     def _decomposed(self, task: Task, matrix: Matrix, say: Callable[[str], None]) -> Decomposition:

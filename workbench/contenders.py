@@ -14,7 +14,7 @@ from ..errors import PlanError
 from ..kernels.arrays import Matrix
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
 from ..kernels.cpu.others import CpuLoadMonitor
-from ..schemes_db import Kind, Scheme
+from ..schemes_db import Scheme
 from .bench.contest import Call, Contest, Timing, clock_of, paired_interval, ratio_to, relative, require_right
 from .bench.machine import BUSY_SHARE
 from .gpu_nvml import GpuState
@@ -240,15 +240,20 @@ def true_product(request: Request, scheme: Any, a: Any, b: Any, wide: bool = Tru
     `wide`: in float64 (complex128); else in the request's dtype, which is what a library computes. `scheme`
     is what the plan was made for: a scheme with a structured target computes that.
     """
+    from ..kernels.causal.naive import plain
+    from ..kernels.structure import BlockMask
+
     on_gpu = not isinstance(a, np.ndarray)
     target = structured_scheme(scheme) if request.is_dense else None
     if on_gpu and target is None:
         left, right = (x.double() if wide else x for x in (a, b))
-        return _cut_by_request(request, left, right)
+        return left @ right if request.triangle is None else plain(left, right, request.triangle)
     if on_gpu:
         a, b = (x.double().cpu().numpy() for x in (a, b))
     left, right = (_wide(x, request) if wide else _own(x, request) for x in (a, b))
-    product = _cut_by_request(request, left, right) if target is None else structured_product(target, left, right)
+    masks = () if target is None else (BlockMask.of(kinds.astype(np.int8)) for kinds in target.target.kind_arrays)
+    of_a, of_b, of_c = masks or request.structures
+    product = of_c.naive(of_a.naive(left) @ of_b.naive(right))
     if not wide and request.dtype == "bfloat16" and not on_gpu:
         product = float32_of(bfloat16_bits(product))
     return product
@@ -269,14 +274,6 @@ def structured_scheme(scheme: Any) -> Scheme | None:
     return found if isinstance(found, Scheme) and not found.target.is_general else None
 
 
-def _cut_by_request(request: Request, left: Any, right: Any) -> Any:
-    if request.triangle is None:
-        return left @ right
-    from ..kernels.causal.naive import plain
-
-    return plain(left, right, request.triangle)
-
-
 def _wide(matrix: Matrix, request: Request) -> Matrix:
     if request.exact:
         return matrix.astype(request.result)
@@ -287,22 +284,3 @@ def _wide(matrix: Matrix, request: Request) -> Matrix:
 
 def _own(matrix: Matrix, request: Request) -> Matrix:
     return float32_of(matrix) if matrix.dtype == np.uint16 else matrix
-
-
-def structured_product(scheme: Scheme, a: Matrix, b: Matrix) -> Matrix:
-    """The classical product with the parts that the target calls absent cut away, sizes in any relation to the grid."""
-    target = scheme.target
-    left, right = (_cut(matrix, kinds) for matrix, kinds in ((a, target.a), (b, target.b)))
-    return _cut(left @ right, target.c)
-
-
-def _cut(matrix: Matrix, kinds: tuple[tuple[Kind, ...], ...]) -> Matrix:
-    """Zero what is absent; block borders stand at multiples of the rounded-up block size."""
-    if all(kind is Kind.FULL for row in kinds for kind in row):
-        return matrix
-    rows, cols = (-(-size // parts) for size, parts in zip(matrix.shape[-2:], (len(kinds), len(kinds[0])), strict=True))
-    i, j = np.arange(matrix.shape[-2]), np.arange(matrix.shape[-1])
-    kind = np.array(kinds, dtype=np.int64)[(i // rows)[:, None], (j // cols)[None, :]]
-    row, col = (i % rows)[:, None], (j % cols)[None, :]
-    keep = (kind == Kind.FULL) | ((kind == Kind.LOWER) & (row >= col)) | ((kind == Kind.UPPER) & (row <= col))
-    return np.where(keep, matrix, np.zeros((), matrix.dtype))

@@ -11,16 +11,15 @@ from xml.sax.saxutils import escape
 import click
 import numpy as np
 
-from ..home import data_folder, write_atomic
-from ..kernels.arrays import Matrix
+from ..home import data_folder
 from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
 from ..verify import check
 from .bench.contest import Call, Calls, Contest, Timings, Truth, ratio_to, within
 from .bench.cpu_products import libraries
-from .destination import writing
-from .products import gflops
+from .destination import write
+from .products import Device, gflops, sized_request
 from .progress import Progress
 
 MAX_ERROR = 1e-4
@@ -153,32 +152,21 @@ def _contenders(side: int) -> tuple[Calls, Calls, Truth]:
 
 def attend(length: int, width: int, rounds: int) -> Panel:
     """Mask(Q K^T) by stage I: 24 full and 10 half products of blocks in place of 24 and 16; speeds for the picture."""
-    from ..kernels import matmul
+    from ..kernels import matmul, plan_for
 
     rng = np.random.default_rng(1)
     q, k = (rng.standard_normal((length, width), dtype=np.float32) for _ in range(2))
     transposed = np.ascontiguousarray(k.T)
+    strips = plan_for(sized_request((length, width, length), "float32", Device("cpu"), "QK"), strategy="strips").build()
     calls: Calls = {
         "numpy, full, then tril": lambda: np.tril(np.matmul(q, transposed)),
-        "numpy, strips of rows": partial(_strips, q, transposed),
+        "strips of rows": partial(strips.run, q, k.T),
         "eca-stage1": partial(matmul, q, transposed, resolve("eca-stage1")),
     }
     baseline = "numpy, full, then tril"
     truth = Truth(q, transposed, masked=True)
     timings = _timed(calls, rounds, truth, baseline, lambda seconds: f"{1e3 * seconds:7.1f} ms")
     return f"causal scores, {length} x {width}: speed over the full product", timings.ratios(timings[baseline])
-
-
-def _strips(q: Matrix, transposed: Matrix, count: int = 8) -> Matrix:
-    """The lower triangle of a product by strips of rows, each as wide as its last row needs."""
-    length = len(q)
-    scores = np.zeros((length, length), dtype=q.dtype)
-    step = -(-length // count)
-    for start in range(0, length, step):
-        stop = min(start + step, length)
-        np.matmul(q[start:stop], transposed[:, :stop], out=scores[start:stop, :stop])
-        scores[start:stop, start:stop] = np.tril(scores[start:stop, start:stop])
-    return scores
 
 
 def _timed(calls: Calls, rounds: int, truth: Truth, baseline: str, speed: Callable[[float], str]) -> Timings:
@@ -217,8 +205,7 @@ def demo(size: int = 4096, rounds: int = 3) -> dict[str, Any]:
         click.echo(f"  ({seconds[title]:.1f} s)")
     click.echo(f"All of it in {time.perf_counter() - began:.1f} s. `lcma list` shows what is stored.")
     picture = data_folder() / "demo.svg"
-    with writing(picture):
-        write_atomic(picture, draw(panels))
+    write(picture, draw(panels))
     click.echo(f"The speeds as a picture: {picture}")
     click.echo("Next, try:")
     for what, line in NEXT:

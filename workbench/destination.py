@@ -76,7 +76,7 @@ def _is(found: os.stat_result, path: str | Path) -> bool:
         return False
 
 
-def write(path: str | Path, content: str | bytes) -> None:
+def write(path: str | Path, content: str | bytes | Iterable[bytes]) -> None:
     """Write a result to a claimed path.
 
     Raises:

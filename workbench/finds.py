@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -37,6 +40,13 @@ def kept_line(event: Kept) -> str:
         return f"found {scheme!r} {scheme.digest[:12]}{ternary}, certified, kept; rank {event.before} before"
     cost = f", {additions(scheme)} additions" if exact else ""
     return f"found {scheme!r} {scheme.digest[:12]}, {event.full} + {scheme.rank - event.full}{cost}, certified, kept"
+
+
+def interrupt(saved: int, out: Path | None, otherwise: str) -> NoReturn:
+    """End an interrupted run: say how many schemes it saved, and how it goes on from its folder, or what is lost."""
+    further = f"to go on: lcma resume {shlex.quote(str(out))}" if out else otherwise
+    click.echo(f"{saved} schemes saved in the catalogue; {further}", err=True)
+    raise KeyboardInterrupt
 
 
 def composition_line(result: Result) -> str | None:

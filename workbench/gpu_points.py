@@ -8,7 +8,7 @@ whole tiles.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..kernels.cuda.dtypes import itemsize
 from ..kernels.cuda.level import CudaMethod
@@ -22,12 +22,12 @@ DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
 @dataclass(frozen=True)
 class Point:
-    """One rate to measure: `count` products of one size by one method (None: a single product)."""
+    """One rate to measure: `count` products of one size by one method (None: a single product); "": of any dtype."""
 
-    dtype: str
     sizes: Sizes
     method: CudaMethod | None
     count: int
+    dtype: str = ""
 
     @property
     def bytes(self) -> int:
@@ -36,18 +36,8 @@ class Point:
         return self.count * (m * k + k * n + m * n) * itemsize(self.dtype)
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A line of the table, for every dtype that has the method."""
-
-    method: str | None
-    count: int
-    sizes: Sizes
-
-
 def points(dtype: str) -> Iterator[Point]:
     """Yield the measured points of a dtype: whole products, and those of one to three levels."""
-    for one in table(Measured, "gpu_points"):
-        method = None if one.method is None else CudaMethod(one.method)
-        if method is not CudaMethod.STACK or dtype in STACKED:
-            yield Point(dtype, one.sizes, method, one.count)
+    for one in table(Point, "gpu_points", CudaMethod=CudaMethod):
+        if one.method is not CudaMethod.STACK or dtype in STACKED:
+            yield replace(one, dtype=dtype)

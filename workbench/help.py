@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import csv
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -17,40 +16,14 @@ from click.shell_completion import CompletionItem
 
 from .destination import FORCE
 from .options import SCHEME, Group, declared
-from .output import JSON, WIDE
+from .output import JSON, WIDE, data_rows
 
-COMMANDS: Mapping[str, Mapping[str, str]] = {
-    row["command"]: row
-    for row in csv.DictReader(
-        (resources.files(__package__) / "data" / "commands.csv").read_text(encoding="utf-8").splitlines()
-    )
-}
+COMMANDS: Mapping[str, Mapping[str, str]] = {row["command"]: row for row in data_rows("commands")}
 """The commands in order: the group by what a user wants to do, whether it multiplies matrices or plans products
 (`computes`), two command lines without `lcma` and its name, and of one with many options those that most users need
 (`common`, the names of their parameters)."""
 
-ARGUMENTS = {
-    "A": "The left matrix: FILE.npy, or FILE.safetensors:TENSOR. With a K the matrix X.",
-    "B": "The right matrix, as A. None with a K.",
-    "DIR": "The folder of a run, as `lcma search --out` makes it.",
-    "FILE": "A file with a scheme, in any format that `lcma verify` reads.",
-    "FILE|FOLDER|-": "A file with schemes, a folder of them (read with what is below it), or - for stdin.",
-    "IN": "The file to read, or - for stdin.",
-    "K": "A factored matrix that `lcma.kronecker.save` or `lcma.block_low_rank.save` wrote.",
-    "M K N": "The sizes of A (M x K) and B (K x N); one number for all three.",
-    "MODEL.safetensors": "The state dict of a model.",
-    "MxKxN": "The format to compose, such as 12x12x12.",
-    "NAME": "The new name.",
-    "OUT": "The file to write, or - for stdout.",
-    "OUTPUTS INPUTS": "The sizes of a layer's weight.",
-    "SCHEME": "A name, digest or target of the catalogue (strassen, 3x3x3, a product 2x2x2*3x3x3), or a file.",
-    "site OUT": "The folder to write.",
-    "SIZE": "One number: that many rows and columns.",
-    "SUITE": "A suite of the list that `lcma bench` prints without one.",
-    "TARGET": "The product to compute: a format (3x3x3), also with a structure (4x4x4:tri-out), or mask:FILE.",
-    "W": "A weight: FILE.npy, or FILE.safetensors:TENSOR.",
-    "auto": "The fastest plan for this machine.",
-}
+ARGUMENTS = {row["word"]: row["meaning"] for row in data_rows("arguments")}
 """The words of usage lines."""
 
 ANYWHERE = {"--json": JSON, "--wide": WIDE, "--force": FORCE}

@@ -151,6 +151,12 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> 
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
+def data_rows(name: str) -> list[dict[str, str]]:
+    """The rows of data/NAME.csv."""
+    text = (resources.files(__package__) / "data" / f"{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
 def page(name: str, **parts: object) -> str:
     """A page of Markdown: the template of this name with tables and figures in its places; a part may be empty."""
     text = (resources.files(__package__) / "templates" / f"{name}.md").read_text(encoding="utf-8")

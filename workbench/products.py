@@ -155,12 +155,10 @@ def sized_request(
     Raises:
         PlanError: the device has no such dtype, or the triangular matrix is not square.
     """
-    from ..kernels import Layout, Request, Structure
-    from ..kernels.request import structures_of
-    from ..kernels.structure import DENSE
+    from ..kernels import Layout, Request
+    from ..kernels.request import PLAIN, structures_of
 
-    structures: tuple[Structure, Structure, Structure] = (DENSE, DENSE, DENSE)
-    layouts = (Layout.ROWS, Layout.ROWS, Layout.ROWS)
+    structures, layouts = PLAIN, (Layout.ROWS, Layout.ROWS, Layout.ROWS)
     if causal is not None:
         structures = structures_of(ATTENTION_PRODUCTS[causal])
         first, second = (Layout.COLUMNS if "^T" in name else Layout.ROWS for name in FACTORS[causal])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ..schemes_db import Proof, Q, parse_target
+from ..schemes_db import Q, parse_target
 from ..schemes_db.additions_table import fewest_additions, program_named, recipes
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.ranks import best_known
 from ..verify.program import check_program
+from ..verify.report import proof_text
 from .board import BoardCell, board_cells
 from .output import markdown_table, page
 from .scheme_record import SchemeRecord
@@ -83,16 +84,10 @@ def _sums(name: str, rows: dict[str, SchemeRecord]) -> tuple[object, ...]:
 def _proven(row: SchemeRecord) -> tuple[object, ...]:
     """Scheme with a link to its page and files, proof, command and date."""
     origin = row.scheme.provenance
-    proofs = "; ".join(_proof(proof) for proof in row.certificate.proofs)
+    proofs = "; ".join(map(proof_text, row.certificate.proofs))
     how = "; ".join(f"`{step}`" for step in origin.history) or origin.source or origin.relation
     return (_link(row), proofs, how, origin.date or "not recorded")
 
 
 def _link(row: SchemeRecord) -> str:
     return f'<a href="catalogue/{row.page}">{row.entry.name or row.entry.digest[:12]}</a> ({row.entry.digest[:12]})'
-
-
-def _proof(proof: Proof) -> str:
-    if proof.error_log2 is not None:
-        return f"{proof.method}, {proof.rounds} rounds, error below 2^{proof.error_log2:.0f}"
-    return f"{proof.method}, {proof.equations} equations"

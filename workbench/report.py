@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple
 from importlib import resources
 from itertools import combinations_with_replacement
 
@@ -59,7 +60,7 @@ def board_json(up_to: int = LARGEST) -> dict[str, object]:
     return {
         "up_to": up_to,
         "date_of_table": boards["Z"][0].known.date,
-        "summary": {ring: Summary.of(cells).to_json() for ring, cells in boards.items()},
+        "summary": {ring: asdict(Summary.of(cells)) for ring, cells in boards.items()},
         "formats": [cell.to_json() for cell in boards["Z"]],
     }
 
@@ -75,10 +76,8 @@ def _board(boards: Mapping[str, Sequence[BoardCell]]) -> str:
 
 
 def _summary(cells: Sequence[BoardCell]) -> tuple[object, ...]:
-    all_ = Summary.of(cells)
-    worst = f"{all_.worst.name}: {100 * all_.worst.excess:.1f}%"
-    mean = f"{100 * all_.mean_gap:.2f}%"
-    return (all_.formats, mean, worst, all_.at_or_below, all_.below, all_.rank, all_.table)
+    formats, mean, gap, worst, *rest = astuple(Summary.of(cells))
+    return (formats, f"{100 * mean:.2f}%", f"{worst}: {100 * gap:.1f}%", *rest)
 
 
 def _formats(entries: Sequence[CatalogueRow]) -> list[Target]:
@@ -194,7 +193,7 @@ def _fronts(entries: Sequence[CatalogueRow]) -> Iterator[tuple[object, ...]]:
 
 
 def _merits(entry: CatalogueRow) -> tuple[float, ...]:
-    return entry.rank, entry.products, entry.additions
+    return entry.merits[:3]  # without the growth factor
 
 
 def _dominates(one: CatalogueRow, other: CatalogueRow) -> bool:

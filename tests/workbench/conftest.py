@@ -76,6 +76,12 @@ class Command:
         assert code == 0, (arguments, err)
         return out
 
+    def said(self, wanted, *arguments):
+        """What is printed on both streams, with an exit code."""
+        code, out, err = self(*arguments)
+        assert code == wanted, (arguments, err)
+        return out + err
+
     def json(self, *arguments):
         """What is printed with --json, with exit code 0."""
         return json.loads(self.ok(*arguments, "--json"))

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pkgutil import iter_modules
 
 import pytest
 
@@ -9,7 +10,7 @@ from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.kernels import Request, decision_for, machine_for, strategies
 from lcma.kernels.cuda import clock
 from lcma.kernels.planning.planner import decide
-from lcma.workbench.bench import machine, runner
+from lcma.workbench.bench import machine, runner, suites
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
 from lcma.workbench.bench.contest import Contest, FlushedClock, Timing, paired_interval, within
 from lcma.workbench.bench.gpu_layers import layer_cases, vendor_seconds
@@ -170,9 +171,9 @@ def test_the_command_names_its_suites_and_refuses_others(run):
 
 def test_a_suite_of_which_no_row_can_run_writes_nothing(run, tmp_path, counted):
     out = tmp_path / "results"
-    code, text, err = run("bench", "counted", "--rows", "row 2", "--out", out)
-    assert (code, "row 2" in text, "no row of counted can run here: not here" in err) == (3, True, True)
-    assert "data in" not in err
+    text = run.said(3, "bench", "counted", "--rows", "row 2", "--out", out)
+    told = ("row 2" in text, "no row of counted can run here: not here" in text, "data in" in text)
+    assert told == (True, True, False)
     assert not out.exists()
     assert run("bench", "counted", "--out", out)[0] == 1
     assert {path.name for path in out.iterdir()} == {"counted-cpu.jsonl"}
@@ -212,6 +213,10 @@ def test_rounds_of_warming_up_with_a_flushed_cache_do_not_count(monkeypatch):
     assert "".join(calls) == "abbaabbaab"
 
 
+def test_every_file_of_cases_is_of_a_suite():
+    assert runner.suite_names() == sorted(info.name for info in iter_modules(suites.__path__))
+
+
 @pytest.mark.parametrize("name", runner.suite_names())
 def test_the_sources_of_a_suite_are_there(name):
     assert code_hash(runner.find_suite(name).sources)
@@ -220,6 +225,17 @@ def test_the_sources_of_a_suite_are_there(name):
 def test_every_suite_names_its_rows(run):
     for name in runner.suite_names():
         run.ok("bench", name, "--dry-run")
+
+
+@pytest.mark.parametrize("name", ["causal", "compress", "e2e", "e2e_blr", "e2e_ks", "falcon", "gpu", "precision"])
+def test_rows_of_a_gpu_have_names_of_their_own_and_refuse_without_one(no_gpu, name):
+    cases = list(runner.find_suite(name).cases(Options("cuda", sample=3)))
+    assert len({case.key for case in cases}) == len(cases)
+    for case in {case.key.split()[0]: case for case in cases}.values():
+        for call in (case.ahead, lambda case=case: case.run(lambda line: None)):
+            if call is not None:
+                with pytest.raises(PlanError, match="sees no GPU"):
+                    call()
 
 
 class Counting:

@@ -109,12 +109,7 @@ def test_twins_share_the_parameters(monkeypatch):
     assert twin.by_schemes(16) == []
 
 
-def test_what_cannot_run_says_why(no_gpu):
-    rows = list(e2e.SUITE.cases(Options("cuda")))
-    assert len(rows) == 3 * 3 * 6 + 3
-    for case in (rows[0], rows[-1]):
-        for call in (case.ahead, lambda case=case: case.run(SAY)):
-            with pytest.raises(PlanError, match="sees no GPU"):
-                call()
+def test_rows_are_of_every_model_and_dtype():
+    assert len(list(e2e.cases(Options("cuda")))) == 3 * 3 * 6 + 3
     with pytest.raises(PlanError, match="not int8"):
-        next(iter(e2e.SUITE.cases(Options(dtypes=("int8",))))).run(SAY)
+        next(iter(e2e.cases(Options(dtypes=("int8",))))).run(SAY)

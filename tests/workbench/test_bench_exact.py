@@ -102,12 +102,12 @@ def test_a_wrong_product_ends_the_row(monkeypatch):
 
 
 def test_rows_are_chosen_by_size():
-    rows = {case.key: case for case in exact.SUITE.cases(Options(sizes=(4096,)))}
+    rows = {case.key: case for case in exact.cases(Options(sizes=(4096,)))}
     assert len(rows) == 3 + 4 + 3 + len(exact.INTEGER_BITS)
     assert [str(bar) for bar in rows["GF(2) 4096 over M4RI"].bars] == ["ratio >= 1.4"]
     assert "GF(2) 4096 two threads over one" in rows
     with pytest.raises(PlanError, match="of a processor"):
-        list(exact.SUITE.cases(Options("cuda")))
+        list(exact.cases(Options("cuda")))
 
 
 def test_small_rows_run():

@@ -75,8 +75,8 @@ def test_time_compares_with_the_papers_form_and_the_dense_matrix(run, files):
 def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     matrix, _, folder = files
     for device in ("cpu", "cuda"):
-        code, text, _ = run("plan", folder / "k.npz", "--batch", "8192", "--device", device, "--explain")
-        assert (code, matrix.structure.name in text, "strided" in text) == (0, True, True)
+        text = run.ok("plan", folder / "k.npz", "--batch", "8192", "--device", device, "--explain")
+        assert (matrix.structure.name in text, "strided" in text) == (True, True)
     assert run.json("tune", folder / "k.npz", "--batch", "600", "--rounds", "2")
 
 
@@ -85,22 +85,17 @@ def test_the_dense_matrix_is_planned_tuned_and_run_within_max_extra_bytes(run, t
     block_low_rank.save(folder / "k.npz", matrix)
     np.save(folder / "first.npy", np.ones((9, 24), np.float32))
     extra = 4 * matrix.structure.extra_elements
-    given = (folder / "k.npz", "--batch", "600", "--json")
+    given = (folder / "k.npz", "--batch", "600")
 
     def dense(*arguments):
-        text = run.ok(*arguments)
-        return next(one for one in json.loads(text)["considered"] if one["strategy"] == "dense")
+        return next(one for one in run.json(*arguments)["considered"] if one["strategy"] == "dense")
 
     refused = dense("plan", *given, "--explain", "--max-extra-bytes", extra - 1)
-    assert (refused["seconds"], refused["ratio"]) == (None, None)
-    assert (
-        refused["refused"]
-        == f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
-    )
+    reason = f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
+    assert (refused["seconds"], refused["ratio"], refused["refused"]) == (None, None, reason)
     assert dense("plan", *given, "--explain", "--max-extra-bytes", extra)["refused"] is None
     for allowed in (0, extra):
-        text = run.ok("tune", *given, "--rounds", "2", "--max-extra-bytes", allowed)
-        (tuned,) = json.loads(text)
+        (tuned,) = run.json("tune", *given, "--rounds", "2", "--max-extra-bytes", allowed)
         names = {one["candidate"].partition(",")[0] for one in tuned["candidates"]}
         assert (tuned["skipped"], "dense" in names) == (None, allowed > 0)
     for command in (("run", folder / "k.npz", folder / "first.npy", "--check"), ("time", *given, "--rounds", "1")):
@@ -116,11 +111,6 @@ def test_a_stored_matrix_that_is_cut_off_is_unreadable_for_every_command(run, fi
     damaged = folder / f"damaged{suffix}"
     for content in (whole[:-7], whole[: len(whole) // 2], whole[:3], b""):
         damaged.write_bytes(content)
-        for command in (
-            ("run", damaged, folder / "first.npy"),
-            ("time", damaged, "--batch", "8"),
-            ("plan", damaged, "--batch", "8"),
-            ("tune", damaged, "--batch", "8"),
-        ):
-            code, _, err = run(*command)
-            assert (code, str(damaged) in err, len(err.strip().splitlines())) == (65, True, 1), (command, err)
+        run.refused(65, str(damaged), "run", damaged, folder / "first.npy")
+        for command in ("time", "plan", "tune"):
+            run.refused(65, str(damaged), command, damaged, "--batch", "8")

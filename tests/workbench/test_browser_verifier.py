@@ -86,22 +86,19 @@ def test_shipped_schemes_have_the_verdict_of_the_command(judge, tmp_path, larges
         assert answer["format"] == format
 
 
-def with_wrong_number(rng, text):
-    """Another coefficient, None where the text has no place for it."""
-    places = [match.start() for match in re.finditer(r"(?<=[:,\[( ])[012](?=[,}\] *])", text)]
-    if not places:
-        return None
-    at = rng.choice(places)
-    return text[:at] + str(int(text[at]) + rng.choice((1, 2))) + text[at + 1 :]
+def with_another(pattern, change):
+    """Returns a fault: one match of a pattern changed, None where the text has none."""
+
+    def fault(rng, text):
+        places = [match.start() for match in re.finditer(pattern, text)]
+        at = rng.choice(places) if places else None
+        return None if at is None else text[:at] + change(rng, text[at]) + text[at + 1 :]
+
+    return fault
 
 
-def with_wrong_sign(rng, text):
-    """One sign turned, None where the text has none."""
-    places = [match.start() for match in re.finditer(r"(?<=[ (\[])[-+](?=[ a-c0-9m])", text)]
-    if not places:
-        return None
-    at = rng.choice(places)
-    return text[:at] + ("-" if text[at] == "+" else "+") + text[at + 1 :]
+with_wrong_number = with_another(r"(?<=[:,\[( ])[012](?=[,}\] *])", lambda rng, old: str(int(old) + rng.choice((1, 2))))
+with_wrong_sign = with_another(r"(?<=[ (\[])[-+](?=[ a-c0-9m])", lambda rng, old: "-" if old == "+" else "+")
 
 
 def with_line_lost(rng, text):

@@ -37,8 +37,7 @@ def test_every_command_has_help_that_agrees_with_the_list(run):
     out = run.ok("--help")
     for name in cli.COMMANDS:
         assert f"\n  {name} " in out
-        code, text, _ = run(name, "--help")
-        assert (code, " ".join(text.split("\n\n")[1].split()).startswith(summary(name))) == (0, True)
+        assert " ".join(run.ok(name, "--help").split("\n\n")[1].split()).startswith(summary(name))
 
 
 def test_version_and_usage_errors(run):
@@ -50,26 +49,16 @@ def test_version_and_usage_errors(run):
 
 
 def test_verify_prints_the_verdict_first(run, files):
-    code, out, _ = run("verify", files["good"])
-    lines = out.splitlines()
-    assert code == 0
-    assert lines[0].startswith("OK 2x2x2 rank 7 over Z (exact, 64 equations, ")
-    assert [line.split(":")[0].strip() for line in lines[1:]] == [
-        "format",
-        "coefficients",
-        "additions",
-        "digest",
-        "best known",
-    ]
+    verdict, *lines = run.ok("verify", files["good"]).splitlines()
+    assert verdict.startswith("OK 2x2x2 rank 7 over Z (exact, 64 equations, ")
+    names = [line.split(":")[0].strip() for line in lines]
+    assert names == ["format", "coefficients", "additions", "digest", "best known"]
 
 
 def test_verify_exit_codes(run, files):
     assert run("verify", files["mod2"])[0] == 0
-    code, out, _ = run("verify", "--ring", "Z", files["mod2"])
-    assert (code, "holds mod 2" in out) == (1, True)
-    code, out, _ = run("verify", files["wrong"])
-    assert code == 1
-    assert out.startswith("FAIL 2x2x2 rank 7 over Z: ")
+    assert "holds mod 2" in run.said(1, "verify", "--ring", "Z", files["mod2"])
+    assert run.said(1, "verify", files["wrong"]).startswith("FAIL 2x2x2 rank 7 over Z: ")
     run.refused(65, "", "verify", files["no"])
     assert run("verify", files["good"], files["wrong"])[0] == 1
     assert run("verify", files["good"], files["no"], files["wrong"])[0] == 65
@@ -78,8 +67,7 @@ def test_verify_exit_codes(run, files):
 
 def test_verify_quiet_and_json(run, files):
     assert run("verify", "-q", files["good"])[:2] == (0, "")
-    code, out, _ = run("verify", "-q", files["good"], files["wrong"])
-    assert (code, out.count("\n")) == (1, 1)
+    assert run.said(1, "verify", "-q", files["good"], files["wrong"]).count("\n") == 1
     code, out, _ = run("verify", "--json", files["good"], files["no"], files["mod2"])
     first, second, third = (json.loads(line) for line in out.splitlines())
     assert (code, first["ok"], second["ok"], third["over_z2_only"]) == (65, True, False, True)
@@ -115,8 +103,7 @@ def test_list_show_export_convert_and_add(run, tmp_path):
     assert run("convert", converted, tmp_path / "y.pdf")[0] == 2
     composed = tmp_path / "composed.json"
     assert run("export", "strassen*strassen", "--out", composed)[0] == 0
-    code, out, _ = run("add", composed, "--name", "mine", "--source", "a test")
-    assert (code, out.startswith("added mine <4x4x4:49 over Z>")) == (0, True)
+    assert run.ok("add", composed, "--name", "mine", "--source", "a test").startswith("added mine <4x4x4:49 over Z>")
     assert run("add", composed)[1].startswith("not kept, there already")
     assert "mine" in run("list", "--where", "origin=user")[1]
     assert run("export", "--all", "--out", tmp_path / "all")[0] == 0
@@ -171,8 +158,8 @@ def test_run_multiplies_and_checks(run, matrices, tmp_path):
     assert np.allclose(np.load(out), np.load(matrices("a")) @ np.load(matrices("b")), atol=1e-4)
     assert "check: exact" in run("run", "laderman", matrices("i"), matrices("j"), "--check")[1]
     assert run("run", "strassen", matrices("i"), matrices("j"), "--dtype", "float64", "--check")[0] == 0
-    code, text, _ = run("run", "strassen", matrices("s"), matrices("s"), "--max-abs", 31, "--levels", 2, "--check")
-    assert (code, "int32" in text, "check: exact" in text) == (0, True, True)
+    text = run.ok("run", "strassen", matrices("s"), matrices("s"), "--max-abs", 31, "--levels", 2, "--check")
+    assert ("int32" in text, "check: exact" in text) == (True, True)
     int8 = "--dtype", "int8", "--max-abs", 31
     found = run.json("time", "strassen", 64, *int8, "--rounds", 1)
     assert [row["relative_error"] for row in found["rows"]] == [0.0, 0.0]
@@ -223,10 +210,8 @@ def test_a_crash_is_never_read_as_invalid(run, monkeypatch):
         raise RuntimeError("surprise")
 
     monkeypatch.setattr(lcma.Catalog, "open", broken)
-    code, _, err = run("list")
-    assert code == 70
-    assert "surprise" in err
-    assert "internal error" in err
+    text = run.said(70, "list")
+    assert ("surprise" in text, "internal error" in text) == (True, True)
 
 
 def test_an_interrupt_is_130(run, monkeypatch):

@@ -103,9 +103,8 @@ def test_half_precision_is_kept_and_outputs_of_a_calibration_batch_are_compared(
     model, out = write(tmp_path / "half.safetensors", arrays, "BF16"), tmp_path / "out.safetensors"
     x = np.random.default_rng(1).standard_normal((5, 16))
     np.save(tmp_path / "x.npy", x)
-    options = ("--layer", "head=dense", "--kind", "low-rank:rank=4", "--calibration", tmp_path / "x.npy", "--json")
-    text = run.ok("compress", model, "--out", out, *options)
-    up, down = json.loads(text)["layers"]
+    options = ("compress", model, "--out", out, "--layer", "head=dense", "--kind", "low-rank:rank=4", "--calibration")
+    up, down = run.json(*options, tmp_path / "x.npy")["layers"]
     there = safetensors.entries(out)
     assert there["up.U"].kind == "BF16"
     u, v = (float32_of(safetensors.read(out, there[name])).astype(float) for name in ("up.U", "up.V"))
@@ -113,31 +112,19 @@ def test_half_precision_is_kept_and_outputs_of_a_calibration_batch_are_compared(
     assert up["output_error"] == pytest.approx(np.linalg.norm(x @ (u @ v).T - truth) / np.linalg.norm(truth))
     assert down["output_error"] is None
     by_name = write(tmp_path / "x.safetensors", {"down": np.ones((3, 24), np.float32)})
-    options = ("--layer", "head=dense", "--kind", "low-rank:rank=4", "--calibration", by_name, "--json")
-    code, text, _ = run("compress", model, "--out", out, *options, "--force")
-    up, down = json.loads(text)["layers"]
-    assert (code, up["output_error"] is None, down["output_error"] > 0) == (0, True, True)
+    up, down = run.json(*options, by_name, "--force")["layers"]
+    assert (up["output_error"] is None, down["output_error"] > 0) == (True, True)
 
 
 def test_speeds_are_measured_where_asked(run, model, tmp_path):
-    options = (
-        "--kind",
-        "low-rank:rank=3",
-        "--layer",
-        "head=dense",
-        "--measure",
-        "--rounds",
-        "2",
-        "--batch",
-        "32",
-        "--json",
-    )
-    text = run.ok("compress", model, "--out", tmp_path / "out.safetensors", *options)
-    assert all(layer["measured"] > 0 for layer in json.loads(text)["layers"])
+    options = ("--kind", "low-rank:rank=3", "--layer", "head=dense", "--measure", "--rounds", "2", "--batch", "32")
+    found = run.json("compress", model, "--out", tmp_path / "out.safetensors", *options)
+    assert all(layer["measured"] > 0 for layer in found["layers"])
 
 
 def test_a_broken_run_goes_on_where_it_stopped(run, model, tmp_path, monkeypatch):
     out = tmp_path / "out.safetensors"
+    line = ("compress", model, "--out", out, "--kind", "low-rank:rank=3")
     decompose = compression.Compression._decomposed
 
     def broken(self, task, matrix, say):
@@ -147,13 +134,12 @@ def test_a_broken_run_goes_on_where_it_stopped(run, model, tmp_path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(compression.Compression, "_decomposed", broken)
-        code, _, _ = run("compress", model, "--out", out, "--kind", "low-rank:rank=3")
-    assert (code, out.exists()) == (130, False)
+        run.said(130, *line)
+    assert not out.exists()
     (part,) = (tmp_path / "out.safetensors.layers").iterdir()
-    code, text, _ = run("compress", model, "--out", out, "--kind", "low-rank:rank=3", "--json")
-    assert (code, json.loads(text)["resumed"], part.exists()) == (0, 1, False)
+    assert (run.json(*line)["resumed"], part.exists()) == (1, False)
     resumed = out.read_bytes()
-    assert run.json("compress", model, "--out", out, "--kind", "low-rank:rank=3", "--fresh", "--force")["resumed"] == 0
+    assert run.json(*line, "--fresh", "--force")["resumed"] == 0
     assert out.read_bytes() == resumed
     assert not part.parent.exists()
 

@@ -5,7 +5,6 @@ as they say what they do; the slow one the whole list, 3 s after the start.
 """
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -42,20 +41,24 @@ SLOW = {
 """The commands that can run longer than 3 s."""
 
 
+def started(*arguments, **settings):
+    """A process of this interpreter that does not ignore SIGINT, as one of a suite in the background would."""
+    return subprocess.Popen(
+        [sys.executable, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **settings,
+    )
+
+
 def interrupted(command, folder, seconds=None):
     """Return the exit code, the seconds from SIGINT to the end, and what was written.
 
     The signal comes after so many seconds, else with the first line on stderr.
     """
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lcma", *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env=os.environ,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
-    )
+    process = started("-m", "lcma", *command, cwd=folder)
     said = ""
     if seconds is None:
         said = process.stderr.readline()
@@ -107,13 +110,7 @@ held = Swallows()
 del held
 time.sleep(30)
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", program],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    process = started("-c", program)
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
@@ -160,12 +157,7 @@ reference = weakref.ref(held, library.remove)
 del held
 signal.pause()
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
-    assert done.returncode == -signal.SIGINT
-    assert "Exception ignored" not in done.stderr
+    process = started("-c", program)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == -signal.SIGINT
+    assert "Exception ignored" not in err

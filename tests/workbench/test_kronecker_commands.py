@@ -58,11 +58,10 @@ def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
         raise PlanError("a library lacks the dtype")
 
     _, _, folder = files
-    arguments = ("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--json")
+    arguments = ("time", folder / "k.npz", "--batch", "64", "--rounds", "2")
     monkeypatch.setitem(kronecker.PRODUCTS, "csr", fail)
-    code, text, _ = run(*arguments)
-    names = [row["what"] for row in json.loads(text)["rows"]]
-    assert (code, "csr" in names, names[-1]) == (0, False, "auto")
+    names = [row["what"] for row in run.json(*arguments)["rows"]]
+    assert ("csr" in names, names[-1]) == (False, "auto")
     monkeypatch.setitem(kronecker.PRODUCTS, "bmm", fail)
     run.refused(3, "a library lacks the dtype", *arguments)
 
@@ -71,19 +70,17 @@ def test_plan_and_tune_take_a_stored_matrix(run, files, home):
     _, _, folder = files
     k = folder / "k.npz"
     for device in ("cpu", "cuda"):
-        code, text, _ = run("plan", k, "--batch", "25088", "--layout", "bsl", "--device", device, "--explain")
-        assert (code, "Kronecker-sparse (1,4,4,3)(3,4,8,1)" in text, "strided" in text) == (0, True, True)
-        assert "\ndense:     " in text
-        assert " by the library (predicted): the factors are " in text
+        text = run.ok("plan", k, "--batch", "25088", "--layout", "bsl", "--device", device, "--explain")
+        by_library = "\ndense:     ", " by the library (predicted): the factors are "
+        assert all(words in text for words in ("Kronecker-sparse (1,4,4,3)(3,4,8,1)", "strided", *by_library))
     candidates = run.json("tune", k, "--batch", "600", "--rounds", "2", "--top", "2")[0]["candidates"]
     assert {one["strategy"] for one in candidates} >= {"strided"}
     names = [one["candidate"] for one in candidates]
     assert len(set(names)) == len(names) > 2  # slabs of several widths are several candidates
     assert run.json("plan", k, "--batch", "600")["basis"] == "measured"
-    code, text, _ = run("tune", k, "--batch", "600", "--json")
-    assert json.loads(text)[0]["skipped"]
-    code, text, _ = run("plan", k, "--batch", "600", "--layout", "bsl", "--json")
-    assert (code, json.loads(text)["basis"]) == (0, "predicted")  # another layout is another class
+    assert run.json("tune", k, "--batch", "600")[0]["skipped"]
+    found = run.json("plan", k, "--batch", "600", "--layout", "bsl")
+    assert found["basis"] == "predicted"  # another layout is another class
     for arguments, wanted, message in (
         (("plan", k), 2, "--batch N"),
         (("plan", k, "--batch", "6", "--max-error", "1"), 2, "K takes no"),
@@ -140,10 +137,9 @@ def test_suggest_ranks_patterns_within_the_density(run):
         assert (structure.rows, structure.cols) == (1024, 512)
         assert row["density"] == structure.density <= 0.25
         assert len(structure.patterns) == 1 or chain_reason(structure.patterns) is None
-    code, text, err = run(*base, "--density", "0.25")
-    assert (code, "ratio to dense" in text, "padded" in err) == (0, True, False)
-    code, _, err = run("suggest", "130", "97", "--density", "0.5")
-    assert (code, "192 x 128" in err) == (0, True)
+    text = run.said(0, *base, "--density", "0.25")
+    assert ("ratio to dense" in text, "padded" in text) == (True, False)
+    assert "192 x 128" in run.said(0, "suggest", "130", "97", "--density", "0.5")
     for arguments, wanted, message in (
         ((*base,), 2, "OUTPUTS INPUTS and --density P"),
         ((*base, "--density", "2"), 3, "at most 1"),
@@ -167,9 +163,8 @@ def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
     assert "error" in run.ok("structure", tmp_path / "w.npy", "--density", "0.5", "--picture", tmp_path / "w.svg")
     assert "<svg" in (tmp_path / "w.svg").read_text()
     np.save(tmp_path / "int.npy", np.zeros((64, 64), np.int64))
-    for file, message in (("int.npy", "floating-point"), ("none.npy", "can't be read")):
-        code, _, err = run("structure", tmp_path / file)
-        assert (code in (3, 65), message in err) == (True, True), err
+    for file, code, message in (("int.npy", 3, "floating-point"), ("none.npy", 65, "can't be read")):
+        run.refused(code, message, "structure", tmp_path / file)
 
 
 def test_one_list_is_factorised_by_every_algorithm(run, tmp_path):
@@ -187,8 +182,7 @@ def test_one_list_is_factorised_by_every_algorithm(run, tmp_path):
     stored = kronecker.load(tmp_path / "k.npz").dense()
     error = np.linalg.norm(stored - matrix.dense()) / np.linalg.norm(matrix.dense())
     assert error == pytest.approx(min(row["error"] for row in rows.values()), rel=1e-6)
-    code, text, _ = run("structure", tmp_path / "w.npy", "--patterns", "(1,32,8,3)(6,4,16,1)", "--by", "hierarchical")
-    assert code == 3
+    run.said(3, "structure", tmp_path / "w.npy", "--patterns", "(1,32,8,3)(6,4,16,1)", "--by", "hierarchical")
     np.save(tmp_path / "v.npy", np.random.default_rng(0).standard_normal((96, 96)))
     text = run.ok("structure", tmp_path / "v.npy", "--patterns", "(1,32,8,3)(6,4,16,1)")
     assert "is not chainable" in text or "no integer" in text

@@ -175,8 +175,7 @@ def test_what_lcma_writes_it_reads(run, tmp_path):
     record = {"round": 1, "walk": 2, "stage": 0, "scheme": lcma_json.to_json(scheme, certificate)}
     lines.write_text(f"{json.dumps(record)}\n{json.dumps(record)}\n")
     for path, count in ((shown, 1), (lines, 2)):
-        code, out, _ = run("verify", path)
-        assert (code, out.count("OK 3x3x3 rank 23")) == (0, count)
+        assert run.ok("verify", path).count("OK 3x3x3 rank 23") == count
     assert run("verify", "--recheck", shown)[0] == 0
     assert run("add", shown)[0] == 0
     lines.write_text(f"{json.dumps(record)}\n{json.dumps({'round': 1})}\n")
@@ -194,11 +193,8 @@ def test_a_declared_ring_binds(run, tmp_path):
     declared, silent = tmp_path / "declared.txt", tmp_path / "silent.txt"
     declared.write_text(f"# ring: Z\n{STRASSEN_MOD_2}\n")
     silent.write_text(f"{STRASSEN_MOD_2}\n")
-    code, out, _ = run("verify", "-q", declared)
-    assert code == 1
-    assert out.startswith("FAIL 2x2x2 rank 7 over Z: ")
-    out = run.ok("verify", "-q", silent)
-    assert out.startswith("OK 2x2x2 rank 7 over Z2 only")
+    assert run.said(1, "verify", "-q", declared).startswith("FAIL 2x2x2 rank 7 over Z: ")
+    assert run.ok("verify", "-q", silent).startswith("OK 2x2x2 rank 7 over Z2 only")
     assert run("add", declared)[0] == 1
     over_z2 = tmp_path / "z2.txt"
     over_z2.write_text(f"# ring: Z2\n{STRASSEN_MOD_2}\n")

@@ -172,8 +172,8 @@ def test_plan_explains_products_of_every_kind_alike(run, no_gpu):
         ("plan", 512, 512, 512, "--batch", 8, "--device", "cuda:0", "--dtype", "bfloat16"),
     )
     for arguments in kinds:
-        code, text, _ = run(*arguments, "--explain")
-        assert (code, [word in text for word in ("plan:  ", "predicted:", "flop/byte")]) == (0, [True] * 3), arguments
+        text = run.ok(*arguments, "--explain")
+        assert [word in text for word in ("plan:  ", "predicted:", "flop/byte")] == [True] * 3, arguments
         data = run.json(*arguments)
         assert data["basis"] == "predicted"
         assert data["ratio"] == pytest.approx(data["baseline_seconds"] / data["predicted_seconds"])
@@ -201,8 +201,8 @@ def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
 
 
 def test_plan_explains_products_in_8_bits(run, no_gpu):
-    code, text, _ = run("plan", 8192, 8192, 8192, "--dtype", "fp8", "--device", "cuda", "--explain")
-    assert (code, "fp8-vendor" in text, "Quantise A" in text, "in e4m3" in text) == (0, True, True, True)
+    text = run.ok("plan", 8192, 8192, 8192, "--dtype", "fp8", "--device", "cuda", "--explain")
+    assert ("fp8-vendor" in text, "Quantise A" in text, "in e4m3" in text) == (True, True, True)
     sizes = (2000, 2000, 2000, "--dtype", "fp8", "--device", "cuda", "--strategy")
     run.refused(3, "use fp8-vendor", "plan", *sizes, "fp8-blocked")
     run.refused(3, "multiples of 128", "plan", *sizes, "fp8-vendor")
@@ -296,9 +296,7 @@ def test_times_that_cannot_be_stored_are_one_line(run, small_sums, monkeypatch):
 def test_matrices_that_do_not_fit_are_never_made(run, monkeypatch):
     monkeypatch.setattr(memory, "free_bytes", lambda: 1e6)
     for command in (("time", "auto", 4096), ("tune", 4096, 4096, 4096, "--dtype", "float64")):
-        code, _, err = run(*command)
-        assert code == 3
-        assert "GB are free" in err.splitlines()[-1]
+        assert "GB are free" in run.said(3, *command).splitlines()[-1]
 
 
 def test_a_lack_of_memory_is_one_line(run, monkeypatch, matrices):

@@ -49,7 +49,7 @@ def test_the_products_of_a_point_are_worked(way, on_cpu, monkeypatch):
     mm, bmm = on_cpu.mm, on_cpu.bmm
     monkeypatch.setattr(on_cpu, "mm", lambda a, b, out: written.append((a, b, mm(a, b, out=out))))
     monkeypatch.setattr(on_cpu, "bmm", lambda a, b, out: written.append((a, b, bmm(a, b, out=out))))
-    gpu_profile._products(Point("float64", (6, 4, 10), way, 1 if way is None else 3))()
+    gpu_profile._products(Point((6, 4, 10), way, 1 if way is None else 3, "float64"))()
     assert len(written) == 1
     for a, b, c in written:
         assert (a.shape[-2:], b.shape[-2:]) == ((6, 4), (4, 10))

@@ -44,17 +44,10 @@ def analysis(names: Sequence[str], levels: int, errors: bool) -> list[Table]:
 
 
 def _models(schemes: dict[str, Scheme], levels: int) -> Table:
-    rows = [
-        (
-            model.name,
-            model.width,
-            model.length,
-            name,
-            *(_percent(saved(s, p, model.length, model.width, levels)) for p in ("QK", "PV")),
-        )
-        for model in MODELS
-        for name, s in schemes.items()
-    ]
+    rows: list[tuple[object, ...]] = []
+    for model, (name, scheme) in itertools.product(MODELS, schemes.items()):
+        percents = (_percent(saved(scheme, p, model.length, model.width, levels)) for p in ("QK", "PV"))
+        rows.append((model.name, model.width, model.length, name, *percents))
     return f"Operations saved, {levels} level(s)", ("model", "d", "L", "scheme", "QK %", "PV %"), rows
 
 
@@ -141,12 +134,8 @@ def draw(names: Sequence[str], levels: int, path: Path) -> None:
             values = [100 * saved(scheme, product, length, d, levels) for d in WIDTHS]
             axes.plot(WIDTHS, values, style, color=f"C{colour}", label=f"{product} by {name}")
             for model in MODELS:
-                axes.plot(
-                    model.width,
-                    100 * saved(scheme, product, model.length, model.width, levels),
-                    "o",
-                    color=f"C{colour}",
-                )
+                percent = 100 * saved(scheme, product, model.length, model.width, levels)
+                axes.plot(model.width, percent, "o", color=f"C{colour}")
     for place, model in enumerate(MODELS):
         axes.annotate(model.name, (model.width, 0), xytext=(4, 4 + 12 * place), textcoords="offset points", fontsize=8)
         axes.axvline(model.width, color="0.8", linewidth=1)

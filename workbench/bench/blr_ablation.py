@@ -11,9 +11,10 @@ from functools import partial
 from typing import Any
 
 from ...kernels.structured.block_low_rank import Monarch
+from ...kernels.structured.blocks import contiguous
 from ...kernels.structured.chain import FactorChain
 from ...kernels.structured.views import padded, steps_of
-from .baselines.product import Array, batched_product, copied, empty
+from .baselines.product import Array, batched_product, empty
 
 RELAID, HANDED_OVER = "relaid", "handed-over"
 
@@ -58,7 +59,7 @@ def ablation(kind: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def relay(structure: Monarch, right: Array) -> Array:
     """V (b1, b2 rank, p), the rows of one block of outputs together."""
-    return copied(right.swapaxes(1, 2)).reshape(structure.b1, structure.b2 * structure.rank, structure.p)
+    return contiguous(right.swapaxes(1, 2)).reshape(structure.b1, structure.b2 * structure.rank, structure.p)
 
 
 def multiply_relaid(structure: Monarch, left: Array, right: Array, x: Array, out: Array) -> Array:

@@ -56,6 +56,16 @@ class Bar:
         return f"{self.figure} {'<=' if self.at_most else '>='} {self.value:g}"
 
 
+def at_least(**figures: float | None) -> tuple[Bar, ...]:
+    """The bars of some figures from below; None is no bar."""
+    return tuple(Bar(name, value) for name, value in figures.items() if value is not None)
+
+
+def at_most(**figures: float | None) -> tuple[Bar, ...]:
+    """The bars of some figures from above."""
+    return tuple(Bar(bar.figure, bar.value, at_most=True) for bar in at_least(**figures))
+
+
 @dataclass(frozen=True)
 class Case:
     """One row to be: its name in the suite, what it should take, and the measurement.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from ...errors import PlanError
 from ...kernels import Request, plan_for
 from ...kernels.arrays import Tensor, torch
+from ...kernels.cuda.bench import drawn_operands
 from ...kernels.cuda.fp8 import Quantised, missing_block_scales, packed_columns, unpacked, vendor_reason
 from ...kernels.cuda.fp8 import multiply_by_vendor as scaled_mm
 from ...kernels.cuda.fp8_naive import BLOCK
@@ -20,7 +20,7 @@ from ...kernels.e4m3 import LARGEST
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say, cube, shown
 from .contest import Call, Truth, poisoned, within
-from .gpu_products import CHECKED_ROWS, Sizes, blank, graphed, operands, paired
+from .gpu_products import CHECKED_ROWS, Sizes, graphed, operands, paired
 
 FP8_ROWS, WEIGHTS = (16, 64, 256, 1024), ((4096, 4096), (4096, 11008))
 """Rows of A, and sizes (k, n) of B: decoding and short prefill, and two layers of a language model."""
@@ -86,7 +86,7 @@ def fp8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 def fp8_ahead(sizes: Sizes) -> None:
     """Our product of a row on operands without data."""
     require_device()
-    (a, b), ours = blank("bfloat16", sizes), fp8_executor(sizes)
+    (a, b), ours = operands("bfloat16", sizes, blank=True), fp8_executor(sizes)
     ours.run(a, ours.prepare(b))
 
 
@@ -117,15 +117,18 @@ ANY_ENTRY = 128
 """The stated magnitude that needs no check of the entries."""
 
 
+def int8_request(sizes: Sizes, max_abs: int = MAX_ABS) -> Request:
+    """The request of our product of entries up to a magnitude."""
+    return Request(*sizes, "int8", device="cuda", max_abs=max_abs)
+
+
 def int8_executors(sizes: Sizes) -> dict[str, Any]:
     """Return the executors of our product, with and without a check of the entries, by name.
 
     Raises:
         PlanError: one cannot run.
     """
-    request = Request(*sizes, "int8", device="cuda", max_abs=MAX_ABS)
-    unchecked = replace(request, max_abs=ANY_ENTRY)
-    of = {"int8": request, "int8 unchecked": unchecked}
+    of = {"int8": int8_request(sizes), "int8 unchecked": int8_request(sizes, ANY_ENTRY)}
     return {name: plan_for(one, strategy="int8").build() for name, one in of.items()}
 
 
@@ -137,13 +140,8 @@ def int8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     `_int_mm` gets copies with zeros where its rules need them.
     """
     require_device()
-    m, k, n = sizes
-    generator = torch.Generator("cuda").manual_seed(seed)
-    a, b = (
-        torch.randint(-MAX_ABS, MAX_ABS + 1, size, dtype=torch.int8, device="cuda", generator=generator)
-        for size in ((m, k), (k, n))
-    )
-    turned, out = b.mT.contiguous().mT, torch.empty((m, n), dtype=torch.int32, device="cuda")
+    a, b, out = drawn_operands(int8_request(sizes), seed)
+    turned = b.mT.contiguous().mT
     calls: dict[str, Call] = {
         VENDOR: lambda: multiply_by_vendor(a, vendor_operand(turned, copies=True), out),
         BY_ROWS: lambda: multiply_by_vendor(a, vendor_operand(b, copies=False), out),
@@ -154,7 +152,7 @@ def int8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
         for label, right in (("", b), (", B by columns", turned), (", offline", prepared)):
             calls[name + label] = partial(executor.run, a, right, out)
     # Exact: sums of products up to 49 in float64.
-    rows = torch.linspace(0, m - 1, min(m, 128), device="cuda").long()
+    rows = torch.linspace(0, len(a) - 1, min(len(a), 128), device="cuda").long()
     truth = a[rows].double() @ b.double()
     wrong = within(lambda c: float((c[rows].double() != truth).sum()), 0, "wrong entries")
     figures = paired(calls, sizes, rounds, say, judge=poisoned(out, wrong, -1))
@@ -165,11 +163,10 @@ def int8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
 def int8_ahead(sizes: Sizes) -> None:
     """Our products of a row on operands without data."""
     require_device()
-    m, k, n = sizes
-    a, b = (torch.empty(size, dtype=torch.int8, device="meta") for size in ((m, k), (k, n)))
+    a, b, _ = drawn_operands(int8_request(sizes), 0, blank=True)
     vendor_operand(b, copies=True)
     for executor in int8_executors(sizes).values():
-        for right in (b, b.new_empty((n, k)).mT):
+        for right in (b, b.new_empty(b.mT.shape).mT):
             executor.run(a, right)
 
 

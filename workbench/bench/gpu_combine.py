@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from ...kernels.cuda.machine import require_device
 from ...kernels.dense.arrangements import arrangements, levels_of
 from ...kernels.torch.recipe import ProductRecipe
 from .case import Figures, Say
-from .contest import Contest, CudaClock
+from .contest import Call, Contest, CudaClock
 
 LEVELS = {7: 1, 49: 2, 343: 3}
 """Levels of Strassen with so many products."""
@@ -51,33 +52,30 @@ class Sums:
         return int(2 * self.stack.numel() * self.stack.element_size())
 
 
+def _shares(sums: Sums, calls: Mapping[str, Call], rounds: int) -> tuple[float, dict[str, float]]:
+    """Bytes a second of a copy, and of splits or merges as shares of it, all in turn."""
+    times = Contest({"copy": lambda: sums.target.copy_(sums.stack), **calls}, rounds, CudaClock()).run().medians
+    copied = sums.copied / times["copy"]
+    return copied, {name: sums.moved / times[name] / copied for name in calls}
+
+
 def combine(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     """Bandwidth of a split and a merge of a matrix, as shares of a copy's, in turn."""
     sums = Sums(dtype, rank)
-    calls: dict[str, Any] = {"copy": lambda: sums.target.copy_(sums.stack)}
-    calls |= {name: partial(side.run, sums.matrix, stack) for name, side, stack in sums.sides}
-    times = Contest(calls, rounds, CudaClock()).run()
-    copied = sums.copied / times["copy"].median
-    rates = {name: sums.moved / times[name].median for name in ("split", "merge")}
+    calls = {name: partial(side.run, sums.matrix, stack) for name, side, stack in sums.sides}
+    copied, shares = _shares(sums, calls, rounds)
     return {
         "copy_tb_s": copied / 1e12,
-        **{f"{name}_tb_s": rate / 1e12 for name, rate in rates.items()},
-        **{f"{name}_share": rate / copied for name, rate in rates.items()},
+        **{f"{name}_tb_s": share * copied / 1e12 for name, share in shares.items()},
+        **{f"{name}_share": share for name, share in shares.items()},
     }
 
 
-def combine_ahead(dtype: str, rank: int) -> None:
-    """The kernels of `combine`."""
+def sums_ahead(dtype: str, rank: int, every: bool) -> None:
+    """The kernels of `combine`, or of `every` launch that `tile` measures."""
     sums = Sums(dtype, rank, "meta")
     for _, side, stack in sums.sides:
-        side.run(sums.matrix, stack)
-
-
-def tile_ahead(dtype: str, rank: int) -> None:
-    """The kernels of `tile`."""
-    sums = Sums(dtype, rank, "meta")
-    for _, side, stack in sums.sides:
-        for one in candidates(side.map, sums.matrix.element_size()):
+        for one in candidates(side.map, sums.matrix.element_size()) if every else (None,):
             side.run(sums.matrix, stack, one)
 
 
@@ -89,11 +87,8 @@ def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     for name, side, stack in sums.sides:
         tiles = {str(one): one for one in candidates(side.map, itemsize)}
         say(f"{name}: {len(tiles)} launches")
-        calls: dict[str, Any] = {label: partial(side.run, sums.matrix, stack, one) for label, one in tiles.items()}
-        calls = {"copy": lambda: sums.target.copy_(sums.stack), **calls}
-        times = Contest(calls, rounds, CudaClock()).run()
-        copied = sums.copied / times["copy"].median
-        shares = {label: sums.moved / times[label].median / copied for label in tiles}
+        calls = {label: partial(side.run, sums.matrix, stack, one) for label, one in tiles.items()}
+        _, shares = _shares(sums, calls, rounds)
         best = max(shares, key=lambda label: shares[label])
         one = tiles[best]
         key = (side.map.sources, len(side.map.results), itemsize)

@@ -11,14 +11,12 @@ from ...errors import PlanError
 from ...kernels import decision_for
 from ...kernels.arrays import torch
 from ...kernels.cuda import clock
-from ...kernels.cuda.requests import request_of
 from ...kernels.dense.chains import Chain
-from ...kernels.precision import arithmetic_of
 from ...kernels.torch.dispatch import recipe_plan
 from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 from .case import Bar, Case, Figures, Options, Say
 from .contest import Call, Contest, CudaClock
-from .gpu_products import RATES, SPENT, Sizes, VendorJudge, ahead, blank, graphed, intensity, operands, paired
+from .gpu_products import RATES, SPENT, Sizes, VendorJudge, ahead, graphed, intensity, operands, paired, request_for
 from .requirements import require_measured_gpu
 from .workloads import Layer, sample
 
@@ -69,7 +67,7 @@ def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: S
 
     require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
-    plan = recipe_plan(ProductRecipe(), request_of(a, b, arithmetic_of(dtype).precision))
+    plan = recipe_plan(ProductRecipe(), request_for(dtype, sizes))
     short = graphs and vendor_seconds(dtype, sizes) < SHORT
     calls: dict[str, Call] = {VENDOR: partial(torch.matmul, a, b), "online": partial(matmul, a, b)}
     calls = {name: graphed(call) for name, call in calls.items()} if short else calls
@@ -130,7 +128,7 @@ def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
     products: it does not tell the orders of two levels apart.
     """
     require_measured_gpu()
-    request = request_of(*blank(dtype, sizes), arithmetic_of(dtype).precision)
+    request = request_for(dtype, sizes)
     chosen = recipe_plan(ProductRecipe(), request).candidate
     found = {VENDOR: AUTO} if chosen.strategy == VENDOR else {str(chosen): AUTO}
     first: dict[tuple[float, ...], Chain] = {}

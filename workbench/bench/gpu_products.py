@@ -6,8 +6,10 @@ from typing import Any
 
 from ...errors import VerificationError
 from ...kernels.arrays import Tensor, torch
+from ...kernels.cuda.bench import drawn_operands
 from ...kernels.cuda.machine import require_device
-from ...kernels.precision import TF32, arithmetic_of
+from ...kernels.precision import TF32, fields_of
+from ...kernels.request import Layout, Request
 from ...kernels.torch import dispatch
 from ...kernels.torch.recipe import ProductRecipe
 from ..products import Sizes
@@ -27,33 +29,28 @@ SPENT = 0.15
 """Seconds that a contender runs in a round."""
 
 
-def operands(dtype: str, sizes: Sizes, seed: int) -> tuple[Tensor, Tensor]:
-    """Standard normal matrices; for tf32, torch is set to multiply float32 in tf32."""
-    require_device()
-    torch.backends.cuda.matmul.allow_tf32 = arithmetic_of(dtype).precision == TF32
-    generator = torch.Generator("cuda").manual_seed(seed)
-    m, k, n = sizes
-    real = getattr(torch, arithmetic_of(dtype).dtype)
-    a, b = (torch.randn(shape, generator=generator, device="cuda", dtype=real) for shape in ((m, k), (k, n)))
-    return a, b
+def request_for(dtype: str, sizes: Sizes, columns: bool = False) -> Request:
+    """The request of a product on a GPU whose operands lie by rows, or both by columns."""
+    side = Layout.COLUMNS if columns else Layout.ROWS
+    return Request(*sizes, device="cuda", layouts=(side, side, Layout.ROWS), **fields_of(dtype))
 
 
-def blank(dtype: str, sizes: Sizes, columns: bool = False) -> tuple[Tensor, Tensor]:
-    """Return the like of `operands`, optionally stored by columns, without data."""
-    torch.backends.cuda.matmul.allow_tf32 = arithmetic_of(dtype).precision == TF32
-    m, k, n = sizes
-    real = getattr(torch, arithmetic_of(dtype).dtype)
-    if columns:
-        a, b = (torch.empty(shape, device="meta", dtype=real).t() for shape in ((k, m), (n, k)))
-    else:
-        a, b = (torch.empty(shape, device="meta", dtype=real) for shape in ((m, k), (k, n)))
+def operands(
+    dtype: str, sizes: Sizes, seed: int = 0, columns: bool = False, blank: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Standard normal matrices, or `blank` ones without data; for tf32, torch is set to multiply float32 in tf32."""
+    if not blank:
+        require_device()
+    request = request_for(dtype, sizes, columns)
+    torch.backends.cuda.matmul.allow_tf32 = request.precision == TF32
+    a, b, _ = drawn_operands(request, seed, blank)
     return a, b
 
 
 def ahead(recipe: str, dtype: str, sizes: Sizes, columns: bool = False) -> None:
     """A product by a recipe on operands without data, for `Case.ahead`."""
     require_device()
-    dispatch.run(ProductRecipe.parse(recipe), *blank(dtype, sizes, columns))
+    dispatch.run(ProductRecipe.parse(recipe), *operands(dtype, sizes, columns=columns, blank=True))
 
 
 def all_ahead(*products: tuple[Any, ...]) -> None:

@@ -16,8 +16,9 @@ from ..gpu_nvml import energy_of, gpu_meter
 from ..output import markdown_table
 from ..schemes import AUTO
 from .baselines import named_plan
-from .case import Say
+from .case import Options, Say
 from .contest import Contest, CudaClock, relative
+from .ks_patterns import BATCH
 from .ks_tables import Rows, by_dtype_and_layout
 
 SPENT = 0.02
@@ -42,22 +43,21 @@ def permuted_product(x: Tensor, weights: Tensor, pattern: Pattern, first: bool) 
     return torch.bmm(blocks, gathered).view(a, d, b, -1).permute(0, 2, 1, 3).reshape(pattern.rows, -1)
 
 
-def gradient_figures(
-    pattern: Pattern, batch: int, dtype: str, order: str, rounds: int, seed: int, say: Say
-) -> dict[str, Any]:
-    """Milliseconds of dX and dW together, the graph kept; `ratio`: autograd's over ours."""
+def gradient_figures(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> dict[str, Any]:
+    """Milliseconds of dX and dW of one product together, the graph kept; `ratio`: those that autograd derives from a
+    permuted batched GEMM over ours."""
     from ...kernels.torch.structured import structured_mm
 
     torch.backends.cuda.matmul.allow_tf32 = False
     first = order == BATCH_FIRST
-    generator = torch.Generator("cuda").manual_seed(seed)
+    generator = torch.Generator("cuda").manual_seed(options.seed)
     kind = getattr(torch, dtype)
 
     def drawn(*shape: int) -> Tensor:
         return torch.randn(shape, generator=generator, device="cuda", dtype=kind)
 
     try:
-        x = drawn(*((batch, pattern.cols) if first else (pattern.cols, batch))).requires_grad_()
+        x = drawn(*((BATCH, pattern.cols) if first else (pattern.cols, BATCH))).requires_grad_()
         weights = drawn(*pattern.parameter_shape).mul_(pattern.c**-0.5).requires_grad_()
         columns = structured_mm(x.T if first else x, [weights], KroneckerSparse.of(pattern), last=first)
         ours = columns.T if first else columns
@@ -73,9 +73,9 @@ def gradient_figures(
         if not max(differences) <= MOST_DIFFERENCE[dtype]:
             raise VerificationError(f"gradients differ by {max(differences):.1e} from autograd's; nothing was timed")
         del found
-        ms = Contest(calls, rounds, CudaClock(SPENT), say).run().ms
+        ms = Contest(calls, options.rounds or 5, CudaClock(SPENT), say).run().ms
     except torch.OutOfMemoryError as error:
-        raise PlanError(f"gradients of {pattern} at batch {batch} do not fit the GPU's memory") from error
+        raise PlanError(f"gradients of {pattern} at batch {BATCH} do not fit the GPU's memory") from error
     return {"ratio": ms["bmm"] / ms["ours"], "ms": ms, "differences": differences}
 
 

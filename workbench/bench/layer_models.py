@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ...kernels.structured.blocks import empty_result, is_batch_first
 from ...kernels.torch.block_low_rank_layers import layer_of
 from ...kernels.torch.kronecker_layers import KSFeedForward, KSLinear
-from .baselines.kronecker import by_bmm
+from .baselines.kronecker import by_bmm, by_factors
 from .blr_layers import TABLE
 from .transformers import Build, Residual, Sizes, Transformer, dense
 
@@ -104,11 +104,9 @@ class PermutedLinear(KSLinear):
     """A batch-first layer that multiplies by permuted batched GEMMs, without gradients."""
 
     def forward(self, x: Tensor) -> Tensor:
-        y = x.reshape(-1, self.in_features).T
-        for weights, pattern in zip(reversed(self.weights()), reversed(self.structure.patterns), strict=True):
-            product = empty_result(y, pattern.rows, is_batch_first(y))
-            by_bmm(weights.detach(), pattern, y, product)
-            y = product
+        given = x.reshape(-1, self.in_features).T
+        y = empty_result(given, self.out_features, is_batch_first(given))
+        by_factors(by_bmm, self.structure.patterns, str(x.dtype), [one.detach() for one in self.weights()], given, y)
         rows = y.T if self.bias is None else y.T + self.bias.to(y.dtype)
         return rows.reshape(*x.shape[:-1], self.out_features)
 

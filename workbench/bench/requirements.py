@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...errors import PlanError
+from ...errors import PlanError, VerificationError
 from ...kernels.cuda import machine
 from ...kernels.planning.profile import ESTIMATED
 from .case import Options
@@ -42,8 +41,14 @@ def seeded_torch(options: Options, measured: bool = False) -> Any:
     return torch
 
 
-def in_new_process(code: str, home: str | None = None) -> Any:
-    """Return the JSON that a Python program prints; `home` is its LCMA_HOME."""
-    environment = {**os.environ, **({"LCMA_HOME": home} if home else {})}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    return json.loads(done.stdout)
+def in_new_process(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
+    """Return what a process of this Python prints; its environment is ours, or another.
+
+    Raises:
+        VerificationError: it fails.
+    """
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False, env=environment)
+    if done.returncode:
+        last = done.stderr.strip().splitlines()[-1:]
+        raise VerificationError(f"{' '.join(arguments)[:80]} ended with {done.returncode}: {last}")
+    return done.stdout

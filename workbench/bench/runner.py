@@ -9,22 +9,24 @@ from dataclasses import asdict
 from fnmatch import fnmatchcase
 from functools import partial
 from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
+from typing import Any
 
 from ...errors import PlanError, unknown_name
 from ...kernels.cpu.others import CpuLoadMonitor
 from ...version import __version__
+from ..output import data_rows
 from .case import Case, Options, Say, Suite
 from .journal import Journal, Row
 from .machine import BUSY_SHARE, code_hash, machine
 
-_SUITES = Path(__file__).with_name("suites")
+SUITES = {row["name"]: row for row in data_rows("suites")}
+"""The suites: what `Suite` says of each, with the columns of the rows of its `measures`. The module of this name in
+`suites` has the function `cases`, and a `picture` and a `report` where they are its own."""
 
 
 def suite_names() -> list[str]:
-    """The suites, by the names of their files."""
-    return sorted(info.name for info in iter_modules([str(_SUITES)]))
+    """The names of the suites, in order."""
+    return list(SUITES)
 
 
 def find_suite(name: str) -> Suite:
@@ -34,10 +36,18 @@ def find_suite(name: str) -> Suite:
         PlanError: there is none.
     """
     name = name.replace("-", "_")
-    if name not in suite_names():
-        raise unknown_name("suite", name, suite_names())
-    suite: Suite = import_module(f".suites.{name}", __package__).SUITE
-    return suite
+    if name not in SUITES:
+        raise unknown_name("suite", name, SUITES)
+    row, module = SUITES[name], import_module(f".suites.{name}", __package__)
+    measures = (one.split(":") for one in row["measures"].split(";") if one)
+    about: dict[str, Any] = {
+        "columns": tuple(row["columns"].split()),
+        "sources": tuple(row["sources"].split()),
+        "flags": {what.strip(): tuple(columns.split()) for what, columns in measures},
+        "sized": row["sized"] == "yes",
+    }
+    own = {part: getattr(module, part) for part in ("picture", "report") if hasattr(module, part)}
+    return Suite(name, row["help"], module.cases, **about, **own)
 
 
 def chosen_cases(suite: Suite, options: Options, patterns: tuple[str, ...] = ()) -> list[Case]:

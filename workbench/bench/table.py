@@ -30,12 +30,15 @@ READ: dict[str, Callable[[str], Any]] = {
 """Readers of cells, by the type that a field states."""
 
 
-def table(kind: type[Row], name: str) -> tuple[Row, ...]:
-    """The rows of data/NAME.csv, each an object of a dataclass; an empty cell is None, or the default of its field."""
+def table(kind: type[Row], name: str, **others: Callable[[str], Any]) -> tuple[Row, ...]:
+    """The rows of data/NAME.csv, each an object of a dataclass; an empty cell is None, or the default of its field.
+
+    `others` are readers of cells of more types.
+    """
     types = {one.name: str(one.type).split(" | ") for one in fields(cast(Any, kind))}
     text = (files(__package__) / "data" / f"{name}.csv").read_text(encoding="utf-8")
     found = []
     for row in csv.DictReader(text.splitlines()):
-        values = {column: READ[types[column][0]](cell) if cell else None for column, cell in row.items()}
+        values = {column: (READ | others)[types[column][0]](cell) if cell else None for column, cell in row.items()}
         found.append(kind(**{name: one for name, one in values.items() if one is not None or "None" in types[name]}))
     return tuple(found)

@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from ...errors import LcmaError
+from ...kernels.codegen.maps import maps_of
 from ...schemes_db import additions_table
 from ...schemes_db.catalog import Catalog
-from ...schemes_db.program import Lin, Load, Product, Program
+from ...schemes_db.program import Program
 from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...search import Additions, fewest_additions
@@ -64,7 +65,8 @@ def command(
         _keep(best)
     if out is not None:
         _write(out, best.program)
-    counts = dict(zip(("left", "right", "out"), by_side(best), strict=True))
+    maps = maps_of(best.program)
+    counts = {"left": maps.left.additions, "right": maps.right.additions, "out": maps.merge.additions}
     what = "another scheme of that rank, certified and kept" if fresh else "proven to be the scheme"
     additions = {"plain": best.before, "now": best.count, **counts}
     answer(
@@ -116,20 +118,3 @@ def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None
         f"{sum(one <= 0 for one in differences)} of {len(differences)} formats with a count in the tables are at or "
         f"below it, {sum(one < 0 for one in differences)} below"
     )
-
-
-def by_side(found: Additions) -> tuple[int, int, int]:
-    """The additions that form the left operands, the right ones, and the outputs."""
-    side: dict[int, int] = {}
-    counts = [0, 0, 0]
-    for op in found.program.ops:
-        if isinstance(op, Load):
-            side[op.dst] = 0 if op.operand == "A" else 1
-        elif isinstance(op, Product):
-            side[op.dst] = 2
-        else:
-            place = side[op.terms[0][1]]
-            counts[place] += len(op.terms) - 1
-            if isinstance(op, Lin):
-                side[op.dst] = place
-    return counts[0], counts[1], counts[2]

@@ -9,7 +9,7 @@ import click
 from ...errors import PlanError
 from ..bench.case import Options
 from ..bench.journal import Journal
-from ..bench.runner import chosen_cases, find_suite, run_cases, suite_names
+from ..bench.runner import SUITES, chosen_cases, find_suite, run_cases
 from ..bench_report import bars_of, newest_rows, notes_of
 from ..destination import claim, claim_folder
 from ..help import lcma_command
@@ -57,7 +57,7 @@ def command(
     no row can run here.
     """
     if suite is None:
-        suites = {name: find_suite(name).help for name in suite_names()}
+        suites = {name: row["help"] for name, row in SUITES.items()}
         formatter = click.HelpFormatter()
         formatter.write_dl(list(suites.items()))
         answer(suites, formatter.getvalue().rstrip("\n"))

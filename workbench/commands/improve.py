@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import shlex
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,7 +14,7 @@ from ...search.improve.folder import ImproveConfig
 from ...search.improve.gaps import Gap
 from ...search.improve.run import Improved, ImprovementPlan, improve, plan
 from ...search.runs.keep import refuse_unwritable
-from ..finds import kept_line
+from ..finds import interrupt, kept_line
 from ..help import lcma_command
 from ..interrupts import Interrupts
 from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
@@ -68,11 +69,7 @@ def command(
         show_plan(plan(config))
         return 0
     refuse_unwritable()
-    with Progress(COMPILING) as progress, Interrupts() as interrupts:
-        result = improve(
-            config, jobs=jobs, out=out, on_event=teller(progress, quiet=wants_json()), stop=lambda: interrupts.wanted
-        )
-    return report(result, out)
+    return improved(partial(improve, config, jobs=jobs, out=out), out)
 
 
 def show_plan(planned: ImprovementPlan) -> None:
@@ -121,12 +118,14 @@ def teller(progress: Progress, *, quiet: bool) -> OnEvent:
     return tell
 
 
-def report(result: Improved, out: Path | None) -> int:
-    """Print the result of an improvement and return the exit code.
+def improved(run: Callable[..., Improved], out: Path | None) -> int:
+    """Run an improvement, print its events and its result, and return the exit code.
 
     Raises:
         KeyboardInterrupt: it was interrupted; everything is kept.
     """
+    with Progress(COMPILING) as progress, Interrupts() as interrupts:
+        result = run(on_event=teller(progress, quiet=wants_json()), stop=lambda: interrupts.wanted)
     facts = {name: getattr(result, name) for name in ("gained", "turns", "seconds", "closed", "exhausted", "fronts")}
     lines = [f"{name}: {front}" for name, front in result.fronts.items()]
     if result.exhausted:
@@ -136,7 +135,5 @@ def report(result: Improved, out: Path | None) -> int:
     lines.append(f"{result.gained} gained in {sum(result.turns.values())} turns, {len(result.kept)} schemes kept")
     answer({**facts, "schemes": [scheme.digest for scheme in result.kept]}, "\n".join(lines))
     if result.interrupted:
-        saved = f"to go on: lcma resume {shlex.quote(str(out))}" if out else "without --out the turns begin anew"
-        click.echo(f"{len(result.kept)} schemes saved in the catalogue; {saved}", err=True)
-        raise KeyboardInterrupt
+        interrupt(len(result.kept), out, "without --out the turns begin anew")
     return 0 if result.kept or result.closed else 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,15 +12,10 @@ from ...search import resume, status
 from ...search.improve.folder import is_improvement
 from ...search.improve.run import resume_improvement
 from ...search.runs.keep import refuse_unwritable
-from ..finds import best_finds
 from ..help import lcma_command
-from ..interrupts import Interrupts
 from ..options import DURATION, POSITIVE, argument, option
-from ..output import wants_json
-from ..progress import COMPILING, Progress, beginning
-from .improve import report as report_improvement
-from .improve import teller
-from .search import known_rank, report
+from .improve import improved
+from .search import report, watched
 
 
 @lcma_command("resume", json="statistics and finds")
@@ -41,32 +38,12 @@ def command(
     A broken round of a search is repeated, so the finds are those of a run that was never broken.
     """
     refuse_unwritable()
+    ray: dict[str, Any] = {"address": address, "workers": workers or 0}
     if is_improvement(folder):
         if rounds or count:
             raise click.UsageError("--rounds and --count mean nothing to an improvement: give --time")
-        with Progress(COMPILING) as progress, Interrupts() as interrupts:
-            improved = resume_improvement(
-                folder,
-                seconds=seconds,
-                address=address,
-                workers=workers or 0,
-                jobs=jobs,
-                on_event=teller(progress, quiet=wants_json()),
-                stop=lambda: interrupts.wanted,
-            )
-        return report_improvement(improved, folder)
+        return improved(partial(resume_improvement, folder, seconds=seconds, jobs=jobs, **ray), folder)
     config = status(folder).config
-    known = known_rank(config)
-    with Progress(f"{config.target}: {beginning(config.method)}") as progress, Interrupts() as interrupts:
-        result = resume(
-            folder,
-            rounds=rounds,
-            seconds=seconds,
-            count=count,
-            address=address,
-            workers=workers or 0,
-            jobs=jobs,
-            on_event=lambda standing: progress.update(f"{standing.line}{known}"),
-            stop=lambda: interrupts.wanted,
-        )
-    return report(best_finds(result, count or config.count), folder)
+    limits: dict[str, Any] = {"rounds": rounds, "seconds": seconds, "count": count}
+    result = watched(config, partial(resume, folder, jobs=jobs, **limits, **ray), count or config.count)
+    return report(result, folder)

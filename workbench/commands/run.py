@@ -115,12 +115,11 @@ def _placed(operand: Operand, device: Device, product: str | None, side: int) ->
 
 def _request(x: Any, y: Any, arithmetic: str, device: Device, product: str | None, max_abs: int | None) -> Request:
     from ...kernels import Request
-    from ...kernels.request import structures_of
-    from ...kernels.structure import DENSE
+    from ...kernels.request import PLAIN, structures_of
     from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 
     dtype, precision = arithmetic_of(arithmetic)
-    structures = (DENSE, DENSE, DENSE) if product is None else structures_of(ATTENTION_PRODUCTS[product])
+    structures = PLAIN if product is None else structures_of(ATTENTION_PRODUCTS[product])
     if device.kind == "cpu":
         held = "bfloat16" if dtype == "bfloat16" else None
         if precision is not None:

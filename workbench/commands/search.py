@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import sqlite3
 import statistics
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from ...search.runs.bounds import has_halves
 from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
 from ...search.starts import is_mask, mask_start, start_scheme, with_kept_first
-from ..finds import best_finds, composition_line, print_result
+from ..finds import best_finds, composition_line, interrupt, print_result
 from ..help import lcma_command
 from ..interrupts import Interrupts
 from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
@@ -191,16 +192,17 @@ def _say(config: RunConfig) -> None:
 
 def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
     refuse_unwritable()
+    return watched(config, partial(carry_out, config, jobs=jobs, out=out), config.count)
+
+
+def watched(config: RunConfig, run: Callable[..., Result], count: int) -> Result:
+    """Run a search that shows its progress and stops when it is interrupted; its best `count` finds."""
     known = known_rank(config)
     with Progress(f"{config.target}: {beginning(config.method)}") as progress, Interrupts() as interrupts:
-        result = carry_out(
-            config,
-            jobs=jobs,
-            out=out,
-            on_event=lambda standing: progress.update(f"{standing.line}{known}"),
-            stop=lambda: interrupts.wanted,
+        result = run(
+            on_event=lambda standing: progress.update(f"{standing.line}{known}"), stop=lambda: interrupts.wanted
         )
-    return best_finds(result, config.count)
+    return best_finds(result, count)
 
 
 def known_rank(config: RunConfig) -> str:
@@ -227,11 +229,7 @@ def report(result: Result, out: Path | None, start: Scheme | None = None) -> int
         if line := composition_line(result):
             click.echo(line)
     if result.interrupted:
-        saved = (
-            f"to go on: lcma resume {shlex.quote(str(out))}" if out else "nothing of the walks is kept without --out"
-        )
-        click.echo(f"{kept.count(KEPT)} schemes saved in the catalogue; {saved}", err=True)
-        raise KeyboardInterrupt
+        interrupt(kept.count(KEPT), out, "nothing of the walks is kept without --out")
     return 0 if result.finds else 1
 
 

@@ -11,6 +11,7 @@ from ...schemes_db.formats import lcma_json, written
 from ...schemes_db.names import visible
 from ...schemes_db.ranks import best_known
 from ...schemes_db.reproduce import reproduced
+from ...verify.report import proof_text
 from ..help import lcma_command
 from ..options import argument, option
 from ..output import answer, ratio, wants_json
@@ -103,13 +104,7 @@ def facts_of(scheme: Scheme) -> dict[str, object]:
 def _comments(scheme: Scheme, certificate: Certificate, facts: dict[str, object]) -> list[str]:
     lines = [f"{name}: {value}" for name, value in facts.items()]
     lines.append(f"digest: {scheme.digest}")
-    for proof in certificate.proofs:
-        detail = (
-            f"{proof.equations} equations"
-            if proof.equations
-            else f"{proof.rounds} rounds, error below 2^{proof.error_log2:.0f}"
-        )
-        lines.append(f"proven: {proof.method}, {detail} (lcma {certificate.version})")
+    lines += [f"proven: {proof_text(proof)} (lcma {certificate.version})" for proof in certificate.proofs]
     origin = scheme.provenance.to_json()
     lines += [f"{key}: {value}" for key, value in origin.items() if key not in ("parents", "steps", "not_kept")]
     lines += [f"step {number}: {step}" for number, step in enumerate(scheme.provenance.steps, start=1)]

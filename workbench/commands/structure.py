@@ -71,12 +71,7 @@ def command(
 
 
 def _one_list(
-    matrix: Any,
-    patterns: str,
-    by: str | None,
-    seed: int,
-    out: Path | None,
-    product: tuple[int, str | None, Device],
+    matrix: Any, patterns: str, by: str | None, seed: int, out: Path | None, product: tuple[int, str | None, Device]
 ) -> None:
     """Factorise by one list, show errors, seconds and the predicted speed, and store the nearest matrix."""
     from ...kernels.kronecker import save

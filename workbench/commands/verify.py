@@ -90,11 +90,7 @@ class Answer:
 
 
 @lcma_command("verify", json="one object a scheme, one a line,")
-def command(
-    *,
-    files: tuple[str, ...] = argument("FILE|FOLDER|-..."),
-    options: Options = group(Options),
-) -> int:
+def command(*, files: tuple[str, ...] = argument("FILE|FOLDER|-..."), options: Options = group(Options)) -> int:
     """Prove or refute the schemes in files.
 
     The first line is the verdict. All scheme files below a FOLDER are verified, with one line

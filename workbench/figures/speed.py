@@ -22,13 +22,11 @@ def speedups(results: Path) -> dict[str, Series]:
     """Ratios of square products by device, of two sizes or more. On a GPU the best row of a size: what `auto` chose, or
     a named scheme."""
     found: dict[str, Series] = {"CPU": {}, "H200": {}}
-    for key, row in rows_of(results, "cpu-cpu").items():
-        if (named := _CPU.fullmatch(key)) and row["figures"].get("ratio"):
-            found["CPU"].setdefault(named[1], {})[int(named[2])] = row["figures"]["ratio"]
-    for key, row in rows_of(results, "gpu-cuda").items():
-        if (named := _GPU.fullmatch(key)) and row["figures"].get("ratio"):
-            series = found["H200"].setdefault(named[1], {})
-            series[int(named[2])] = max(series.get(int(named[2]), 0.0), row["figures"]["ratio"])
+    for device, rows, pattern in (("CPU", "cpu-cpu", _CPU), ("H200", "gpu-cuda", _GPU)):
+        for key, row in rows_of(results, rows).items():
+            if (named := pattern.fullmatch(key)) and row["figures"].get("ratio"):
+                series = found[device].setdefault(named[1], {})
+                series[int(named[2])] = max(series.get(int(named[2]), 0.0), row["figures"]["ratio"])
     lines = {device: {dtype: one for dtype, one in each.items() if len(one) > 1} for device, each in found.items()}
     return {device: series for device, series in lines.items() if series}
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from ....errors import PlanError
 from ....kernels import Plan, Request, plan_for
 from ....kernels.structured.chain import KroneckerSparse
 from ...products import within_memory
-from . import block_low_rank
 from .product import Baseline
 
 NAMES = {
@@ -63,12 +63,5 @@ def baseline(request: Request, name: str) -> Baseline:
     kind = kind_of(request)
     if name not in NAMES.get(kind, ()):
         raise PlanError(f"{kind} products have no baseline {name!r}")
-    if kind == "causal":
-        from . import causal
-
-        return causal.baseline(request, name)
-    if kind == "kronecker":
-        from . import kronecker
-
-        return kronecker.baseline(request, name)
-    return block_low_rank.baseline(request, name)
+    found: Baseline = import_module(f".{kind.replace('-', '_')}", __package__).baseline(request, name)
+    return found

@@ -10,10 +10,11 @@ from functools import partial
 
 from ....kernels import Request
 from ....kernels.structured.block_low_rank import Blast, LowRank, Monarch
+from ....kernels.structured.blocks import contiguous, permuted
 from ....kernels.structured.chain import FactorChain
 from ....kernels.structured.strategy import chain_in
 from ....kernels.structured.views import padded
-from .product import Array, Baseline, Factors, copied, permuted
+from .product import Array, Baseline, Factors
 
 
 def baseline(request: Request, name: str) -> Baseline:
@@ -24,7 +25,7 @@ def baseline(request: Request, name: str) -> Baseline:
 
 
 def _multiply(structure: FactorChain, factors: Factors, x: Array, out: Array) -> None:
-    out[...] = multiply_permuted(structure, factors, copied(x.T)).T
+    out[...] = multiply_permuted(structure, factors, contiguous(x.T)).T
 
 
 def multiply_permuted(structure: FactorChain, factors: Sequence[Array], x: Array) -> Array:
@@ -37,13 +38,13 @@ def multiply_permuted(structure: FactorChain, factors: Sequence[Array], x: Array
     if isinstance(structure, Monarch):
         left, right = factors
         inner = parts @ right.reshape(b1, r * b2, structure.p).swapaxes(1, 2)  # (b1, n, r b2)
-        inner = copied(inner.reshape(b1, n, r, b2).swapaxes(2, 3))  # (b1, n, b2, r)
-        inner = copied(permuted(inner, (2, 1, 0, 3)))  # (b2, n, b1, r)
+        inner = contiguous(inner.reshape(b1, n, r, b2).swapaxes(2, 3))  # (b1, n, b2, r)
+        inner = contiguous(permuted(inner, (2, 1, 0, 3)))  # (b2, n, b1, r)
         blocks = inner.reshape(b2, n, b1 * r) @ left.reshape(b2, structure.q, b1 * r).swapaxes(1, 2)
         order = (1, 2, 0) if structure.interleaved else (1, 0, 2)
-        return copied(permuted(blocks, order)).reshape(n, structure.rows)
+        return contiguous(permuted(blocks, order)).reshape(n, structure.rows)
     left, scales, right = factors
     inner = parts @ right.swapaxes(1, 2)  # (b1, n, r)
-    mixed = copied(permuted(inner, (2, 1, 0))) @ scales.swapaxes(1, 2)  # (r, n, b2)
-    blocks = copied(permuted(mixed, (2, 1, 0))) @ left.swapaxes(1, 2)  # (b2, n, q)
-    return copied(blocks.swapaxes(0, 1)).reshape(n, structure.rows)
+    mixed = contiguous(permuted(inner, (2, 1, 0))) @ scales.swapaxes(1, 2)  # (r, n, b2)
+    blocks = contiguous(permuted(mixed, (2, 1, 0))) @ left.swapaxes(1, 2)  # (b2, n, q)
+    return contiguous(blocks.swapaxes(0, 1)).reshape(n, structure.rows)

@@ -19,9 +19,9 @@ from ....kernels import Request
 from ....kernels.arrays import torch
 from ....kernels.cpu.blas import as_tensor, backends
 from ....kernels.kronecker import Pattern
-from ....kernels.structured.blocks import empty_result, is_batch_first
+from ....kernels.structured.blocks import contiguous, empty_result, is_batch_first, permuted
 from ....kernels.structured.strategy import chain_in
-from .product import Array, Baseline, Factors, batched_product, copied, empty, is_contiguous, permuted
+from .product import Array, Baseline, Factors, batched_product, empty, is_contiguous
 
 
 def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:
@@ -52,10 +52,10 @@ def multiply_permuted(pattern: Pattern, x: Array, out: Array, multiply: Callable
     a, b, c, d = pattern.sizes
     n, first = x.shape[1], is_batch_first(x)
     if first:
-        packed = copied(permuted(axis_split(x.T, 1, (a, c, d)), (0, 1, 3, 2))).reshape(n, a * d * c)
+        packed = contiguous(permuted(axis_split(x.T, 1, (a, c, d)), (0, 1, 3, 2))).reshape(n, a * d * c)
         target = permuted(axis_split(out.T, 1, (a, b, d)), (0, 1, 3, 2))  # (n, a, d, b)
     else:
-        packed = copied(permuted(axis_split(x, 0, (a, c, d)), (0, 2, 1, 3))).reshape(a * d * c, n)
+        packed = contiguous(permuted(axis_split(x, 0, (a, c, d)), (0, 2, 1, 3))).reshape(a * d * c, n)
         target = permuted(axis_split(out, 0, (a, b, d)), (0, 2, 1, 3))  # (a, d, b, n)
     product = target if is_contiguous(target) else empty(target, target.shape)
     multiply(packed, product.reshape((n, a * d * b) if first else (a * d * b, n)), first)
@@ -80,10 +80,10 @@ def baseline(request: Request, name: str) -> Baseline:
         PlanError: torch is not installed and the format is torch's.
     """
     patterns, item = chain_in(request).patterns, request.itemsize
-    permuted = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
-    product = partial(_multiply, PRODUCTS[name], patterns, request.dtype)
+    moved = 2 * request.n * max(one.rows + one.cols for one in patterns) * item
+    product = partial(by_factors, PRODUCTS[name], patterns, request.dtype)
     if name not in COMPRESSED:
-        return Baseline(request, name, product, permuted)
+        return Baseline(request, name, product, moved)
     if importlib.util.find_spec("torch") is None:
         raise PlanError("the sparse formats are torch's; install torch")
     sides = [block_side(one) if name == "bsr" else 1 for one in patterns]
@@ -93,7 +93,7 @@ def baseline(request: Request, name: str) -> Baseline:
         for one, side in zip(patterns, sides, strict=True)
     )
     compress = COMPRESSED[name]
-    held += permuted if name == "bsr" else 0
+    held += moved if name == "bsr" else 0
     return Baseline(request, name, product, held, lambda factors: tuple(map(compress, factors, patterns)))
 
 
@@ -152,7 +152,7 @@ PRODUCTS: dict[str, Callable[[Array, Pattern, Array, Array], None]] = {
 """The methods by name: product(weights, pattern, x, out)."""
 
 
-def _multiply(product: Any, patterns: Sequence[Pattern], dtype: str, factors: Factors, x: Array, out: Array) -> None:
+def by_factors(product: Any, patterns: Sequence[Pattern], dtype: str, factors: Factors, x: Array, out: Array) -> None:
     """Multiply by all factors, right-most first; by torch where it is installed."""
     if isinstance(out, np.ndarray) and has_torch(dtype):
         factors = [as_tensor(one, dtype) if isinstance(one, np.ndarray) else one for one in factors]

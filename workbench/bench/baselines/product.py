@@ -17,16 +17,6 @@ Array = Any
 Factors = Sequence[Array]
 
 
-def permuted(x: Array, axes: tuple[int, ...]) -> Array:
-    """Return the view with permuted axes."""
-    return x.transpose(axes) if isinstance(x, np.ndarray) else x.permute(axes)
-
-
-def copied(x: Array) -> Array:
-    """Return the array, copied unless it is contiguous."""
-    return np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x.contiguous()
-
-
 def is_contiguous(x: Array) -> bool:
     """Return whether an array is stored by rows without gaps."""
     return bool(x.flags.c_contiguous if isinstance(x, np.ndarray) else x.is_contiguous())

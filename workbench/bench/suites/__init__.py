@@ -1,1 +1,1 @@
-"""The suites, one file each; a file of this folder with a `SUITE` is a suite of `lcma bench`."""
+"""The cases of the suites of `lcma bench`, one file each; the suites themselves are a table."""

@@ -7,7 +7,7 @@ from functools import partial
 
 from ..blr_layers import KINDS, TABLE, BlrLayer
 from ..blr_products import figures_of, run_blank
-from ..case import Bar, Case, Options, Suite
+from ..case import Bar, Case, Options
 
 CPU_TOKENS, CPU_SIDE = (1, 1024), 8192
 """On a processor layers with sides up to CPU_SIDE are timed, for these numbers of inputs."""
@@ -24,7 +24,7 @@ the faster of dense and torch.compile is the figure `over_best_factored`."""
 FLOPS = {"cpu": 5e10, "cuda": 3e14}
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     on_cpu = options.device == "cpu"
     for dtype in options.dtypes or (("float32",) if on_cpu else ("bfloat16",)):
         for layer in _layers(options):
@@ -47,12 +47,3 @@ def _layers(options: Options) -> Sequence[BlrLayer]:
     known = [one for one in TABLE if options.device == "cuda" or max(one.inputs, one.outputs) <= CPU_SIDE]
     count = min(options.sample or len(known), len(known))
     return [known[place * len(known) // count] for place in range(count)]
-
-
-SUITE = Suite(
-    "blr",
-    "low-rank, Monarch and BLAST layers of five models against the dense layer and the papers' form; --sizes N inputs",
-    _cases,
-    ("chosen", "ratio", "over_best", "over_best_factored", "over_baseline", "weight_bytes", "peak_bytes", "error"),
-    sized=True,
-)

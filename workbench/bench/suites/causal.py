@@ -27,7 +27,7 @@ from ....schemes_db.symmetry import ATTENTION_PRODUCTS
 from ...products import Device, sized_request
 from ..baselines import NAMES, baseline
 from ..baselines.causal import halving
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..causal_gate import LIMITS, gate, gate_ahead, schemes
 from ..contest import Call, Contest, Timings, clock_of, poisoned, within
 from ..cpu_products import proposed_plans
@@ -67,7 +67,7 @@ SPENT = 0.05
 """Seconds that a contender runs in a round on a GPU."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     """On a GPU the gate first; then the products by every strategy, their errors, and there attention."""
     on_cpu, errors = options.device == "cpu", Bar("ratio_of_errors", MOST_ERROR, at_most=True)
     if not on_cpu:
@@ -224,11 +224,3 @@ def _attention(shape: tuple[int, int, int, int], options: Options, say: Say) -> 
     calls = {by: partial(causal_attention, q, k, v, strategy=by) for by in ("products", "sdpa")}
     timings = Contest(calls, options.rounds or 7, clock_of("cuda", SPENT), say).run()
     return {"chosen": timings.fastest(calls).name, **timings.against(timings["sdpa"], "products")}
-
-
-SUITE = Suite(
-    "causal",
-    "triangular products and causal attention against strips of GEMM, full + tril and fused attention",
-    _cases,
-    ("chosen", "baseline", "ratio", "interval", "ratio_of_errors"),
-)

@@ -8,7 +8,7 @@ from itertools import islice, product
 
 from ....errors import PlanError
 from ....kernels import Request, decision_for, plan_for
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..contest import Call
 from ..cpu_products import Sizes, compete, libraries, operands, proposed_plans
 
@@ -29,7 +29,7 @@ WORST = 0.06
 """The bar of the loss of the choice against the best measured candidate."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     shapes: list[Sizes] = [*((size, size, size) for size in CUBES), *product(GRID, GRID, GRID)]
     for m, k, n in shapes:
         one = 1e-11 * m * k * n
@@ -61,11 +61,3 @@ def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     fastest = max(figures["ratios"], key=figures["ratios"].__getitem__) if best > 1 else VENDOR
     kept = {key: figures[key] for key in ("gflops", "quartiles_s", "ratios", "best_library")}
     return {**kept, "plan": chosen, "fastest": fastest, "ratio": mine, "best_ratio": best, "loss": best / mine - 1}
-
-
-SUITE = Suite(
-    "choice",
-    "the planner's choice on a processor against the best of a dozen measured candidates, 36 shapes",
-    _cases,
-    ("plan", "fastest", "ratio", "best_ratio", "loss"),
-)

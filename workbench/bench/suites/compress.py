@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import PlanError
 from ....kernels.arrays import torch
 from ..blr_products import timed
-from ..case import Case, Figures, Options, Say, Suite
+from ..case import Case, Figures, Options, Say
 from ..contest import Timings, ratio_to
 from ..picture import new_figure, save
 from ..requirements import seeded_torch
@@ -38,7 +38,7 @@ SECONDS = {"low-rank": 10.0, "monarch": 15.0, "blast": 40.0, "kronecker": 60.0}
 """Expected seconds of a row on a GPU: low-rank and Monarch as measured on an H200, the others estimated."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     if options.dtypes not in ((), ("float32",)):
         raise PlanError("models are trained in float32, and timed in bfloat16 on a GPU; leave --dtype out")
     for budget in BUDGETS:
@@ -150,7 +150,7 @@ def _timed(dense: Any, model: Any, x: Any, options: Options, say: Say) -> Timing
     return timed(calls, x.numel(), options, say)
 
 
-def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
+def picture(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Loss against speed, a line a kind: after compression (open, dashed), and after training again (filled)."""
     shown = [row for row in rows if row["refused"] is None]
     if not shown:
@@ -169,13 +169,3 @@ def draw(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_ylabel("held-out loss, nats a byte (open: before training again)")
     axes.legend()
     save(figure, path)
-
-
-SUITE = Suite(
-    "compress",
-    "a small transformer trained on text, compressed at several budgets and trained again; --sample N training steps",
-    _cases,
-    ("ratio", "loss_dense", "loss_dense_retrained", "loss_compressed", "loss_retrained", "bytes", "layers"),
-    picture=draw,
-    sized=True,
-)

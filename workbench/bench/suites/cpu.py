@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import statistics
 import tempfile
 import time
@@ -18,7 +20,7 @@ from ....kernels import Pool, Request, decision_for, executor_for, machine_for, 
 from ....kernels.cpu.blas import TORCH, backends
 from ...cpu_profile import limited
 from ...products import Sizes
-from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
+from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
 from ..cpu_products import compete, libraries, operands
 from ..requirements import in_new_process
 from ..table import table
@@ -35,16 +37,18 @@ TRIAL = 3
 
 @dataclass(frozen=True)
 class Product:
-    """A row and the ratio it must reach."""
+    """A row and the ratio it must reach, or the `least` of its interval: `auto` must not lose around the sizes where
+    schemes begin to pay, nor where products are thin."""
 
     dtype: str
     sizes: Sizes
     threads: int
     bar: float | None = None
+    least: float | None = None
 
     @property
     def key(self) -> str:
-        return f"{self.dtype} {shown(self.sizes)} {self.threads}T"
+        return f"{'' if self.least is None else 'auto '}{self.dtype} {shown(self.sizes)} {self.threads}T"
 
     @property
     def one(self) -> float:
@@ -58,36 +62,17 @@ class Product:
 
 PRODUCTS = table(Product, "cpu")
 
-SAFE = (
-    cube(800),
-    cube(1200),
-    cube(1600),
-    cube(2000),
-    cube(3000),
-    (2048, 4096, 4096),
-    (512, 7168, 1536),
-    (4096, 512, 4096),
-    (1024, 4096, 1024),
-    (3584, 4096, 512),
-)
-"""Products around the sizes where schemes begin to pay, and thin ones: `auto` must not lose there."""
-
 SHARES = (0.0, 1 / 6, 1 / 3, 1.0, 3.0)
 """Workspace as a part of what A, B and C take."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     dtypes = options.dtypes or ("float32", "float64")
     for product in PRODUCTS:
         if product.dtype in dtypes:
             rounds = product.rounds(options)
-            bars = () if product.bar is None else (Bar("ratio", product.bar),)
-            yield Case(product.key, partial(_product, product, rounds, options.seed), _seconds(product, rounds), bars)
-    for product in (Product("float32", sizes, count) for sizes in SAFE for count in (2, 1)):
-        if product.dtype in dtypes:
-            rounds = options.rounds or PAIRS
-            run = partial(_product, product, rounds, options.seed)
-            yield Case(f"auto {product.key}", run, _seconds(product, rounds), (Bar("least", 0.99),))
+            run, seconds = partial(_product, product, rounds, options.seed), 5 + product.one * 3 * (rounds + 2)
+            yield Case(product.key, run, seconds, at_least(ratio=product.bar, least=product.least))
     if "float32" in dtypes:
         few = options.rounds or FEW
         for share in SHARES:
@@ -96,10 +81,6 @@ def _cases(options: Options) -> Iterator[Case]:
         yield Case("first calls", _first_calls, 40, (Bar("compile_s", 6.0, True), Bar("later_s", 0.3, True)))
         yield Case("small overhead", _small_overhead, 5, (Bar("microseconds", 0.4, True),))
         yield Case("planning", _planning, 25, (Bar("warm_us", 4.0, True), Bar("cold_ms", 2.0, True)))
-
-
-def _seconds(product: Product, rounds: int) -> float:
-    return 5 + product.one * 3 * (rounds + 2)
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
@@ -173,9 +154,10 @@ print(json.dumps(seconds))
 def _first_calls(say: Say) -> Figures:
     """Seconds of the first product by 2x2x2 and by 4x4x4 in a home with nothing in it; and in the next processes."""
     with tempfile.TemporaryDirectory() as home:
-        first = in_new_process(FIRST, home)
-        say(f"compiling {sum(first.values()):.1f} s")
-        later = min((in_new_process(FIRST, home) for _ in range(3)), key=lambda found: max(found.values()))
+        first, *others = (
+            json.loads(in_new_process(["-c", FIRST], {**os.environ, "LCMA_HOME": home})) for _ in range(4)
+        )
+        later = min(others, key=lambda found: max(found.values()))
     return {"compile_s": sum(first.values()), "first_s": first, "later_s": max(later.values()), "later": later}
 
 
@@ -213,7 +195,7 @@ def _planning(say: Say) -> Figures:
         decision_for(Request(*cube(size)), machine=machine_for(request))
         cold.append(time.perf_counter() - start)
     say("new processes")
-    first = min(in_new_process(FIRST_PLAN) for _ in range(3))
+    first = min(float(in_new_process(["-c", FIRST_PLAN])) for _ in range(3))
     milliseconds = {"cold_ms": statistics.median(cold), "worst_ms": max(cold), "first_of_a_process_ms": first}
     return {"warm_us": 1e6 * warm, **{name: 1e3 * seconds for name, seconds in milliseconds.items()}}
 
@@ -221,11 +203,3 @@ def _planning(say: Say) -> Figures:
 def _least(call: Callable[[], object], turns: int = 200, times: int = 50) -> float:
     """Seconds of a call: the least mean of many turns."""
     return min(timeit.repeat(call, number=times, repeat=turns)) / times
-
-
-SUITE = Suite(
-    "cpu",
-    "squares and rectangles on the processor, the planner's choice against numpy and torch; limits; first calls; plans",
-    _cases,
-    ("plan", "best_library", "ratio", "interval"),
-)

@@ -10,7 +10,7 @@ from ....errors import PlanError
 from ....kernels.cuda.machine import require_device
 from ....kernels.torch import dispatch
 from ....kernels.torch.recipe import ProductRecipe
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..requirements import seeded_torch
 
 PARAMETERS = {"deepseek-r1": 0.58e9, "qwen3.5-397b": 0.49e9, "hunyuanvideo": 0.34e9}
@@ -31,7 +31,7 @@ RATES = {"float32": 4.5e13, "float64": 4.5e13, "bfloat16": 5e14, "float16": 5e14
 NEVER_BELOW = 0.99
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     on_cpu = options.device == "cpu"
     prefilled = ON_CPU if on_cpu else ROWS
     bars = () if on_cpu else (Bar("ratio", NEVER_BELOW),)
@@ -86,11 +86,3 @@ def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
             dispatch.run(ProductRecipe(), x.t(), gradient)
         elif (made := dispatch.pack(ProductRecipe(), weight.t(), rows)) is not None:
             dispatch.run(made[0], x, weight.t(), packed=made[1])
-
-
-SUITE = Suite(
-    "e2e",
-    "transformer blocks of three large models' widths, accelerate_ over torch; --sample N stacks on each other",
-    _cases,
-    ("ratio", "offline", "ms", "attention_share", "layers_on_lcma", "work_on_lcma", "packed_layers", "difference"),
-)

@@ -10,7 +10,7 @@ from typing import Any
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
 from ..blr_products import timed
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative, require_right
 from ..requirements import seeded_torch
 
@@ -30,7 +30,7 @@ LIMITS = {"float32": 1e-3, "float64": 1e-9, "float16": 2e-2, "bfloat16": 5e-2}
 """The relative difference of the results by two strategies above which one of them is wrong."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     on_cpu = options.device == "cpu"
     for dtype in options.dtypes or (("float32",) if on_cpu else ("bfloat16",)):
         for name in MODELS:
@@ -133,11 +133,3 @@ def _difference(model: Any, x: Any, condition: Any) -> float:
     for hook in hooks:
         hook.remove()
     return relative(ours, theirs)
-
-
-SUITE = Suite(
-    "e2e_blr",
-    "transformers with block low-rank layers against dense ones; --sample N blocks of each",
-    _cases,
-    ("ratio", "ratio_or_dense", "dense_layers", "ms", "weight_bytes", "extra_bytes", "tokens", "difference"),
-)

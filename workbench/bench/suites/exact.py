@@ -16,7 +16,7 @@ from ....kernels.exact.naive import naive_product
 from ....kernels.products.exact import exact_request
 from ....kernels.ring import GF2, INTEGERS, exact_ring
 from ...cpu_profile import limited
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..contest import Call, Clock, Contest, CpuClock
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
 
@@ -46,7 +46,7 @@ NUMPY_ROWS, NUMPY_GAIN = 64, 10.0
 """numpy's own product of int64 is timed on so many rows of A: its time is proportional to them."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     if options.device != "cpu":
         raise PlanError("suite exact is of a processor; leave --device out")
 
@@ -183,12 +183,3 @@ def _integers(size: int, bits: int, rounds: int, seed: int, say: Say) -> Figures
         "numpy_rows": NUMPY_ROWS,
         "out_dtype": wide or "int64",
     }
-
-
-SUITE = Suite(
-    "exact",
-    "exact products over GF(2), GF(p) and Z against M4RI, FLINT, FFLAS-FFPACK, numpy and our own leaf",
-    _cases,
-    ("plan", "baseline", "ratio", "interval"),
-    sized=True,
-)

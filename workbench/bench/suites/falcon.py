@@ -7,7 +7,7 @@ from functools import partial
 
 from ....kernels import Request, matmul, plan_for
 from ....schemes_db.resolve import resolve
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..cpu_products import compete, libraries, operands
 from ..workloads import sample
 
@@ -26,7 +26,7 @@ NEVER_BELOW = 0.99
 """The bar of every ratio there."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     if options.device == "cuda":
         from ..gpu_layers import layer_cases
 
@@ -57,11 +57,3 @@ def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool
     figures = compete(a, b, libraries(a, b), ours, rounds)
     chosen = plan.candidate.strategy != "vendor"
     return {**figures, "plan": str(plan.candidate), "by_scheme": chosen, "predicted_s": plan.seconds}
-
-
-SUITE = Suite(
-    "falcon",
-    "layers of DeepSeek-R1, Qwen3.5 and HunyuanVideo, some of 960 products, against numpy and torch (cuBLAS on a GPU)",
-    _cases,
-    ("plan", "best_library", "ratio", "interval"),
-)

@@ -9,19 +9,18 @@ from typing import Any
 
 from ....errors import PlanError, VerificationError
 from ....kernels.arrays import torch
-from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ...gpu_profile import settled
 from ...products import Sizes
-from ..case import Bar, Case, Figures, Options, Say, Suite, cube, shown
+from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
 from ..contest import Call
 from ..gpu_8_bits import fp8_cases, int8_cases
-from ..gpu_combine import combine, combine_ahead, tile, tile_ahead
-from ..gpu_layers import choice_cases, layer, layer_cases
-from ..gpu_products import RATES, SPENT, VendorJudge, ahead, all_ahead, blank, graphed, operands, paired, peak_bytes
+from ..gpu_combine import combine, sums_ahead, tile
+from ..gpu_layers import SHORT, choice_cases, layer, layer_cases, vendor_seconds
+from ..gpu_products import SPENT, VendorJudge, ahead, all_ahead, graphed, operands, paired, peak_bytes, request_for
 from ..table import table
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -46,23 +45,18 @@ GATE = table(Gated, "gpu_gate")
 
 @dataclass(frozen=True)
 class Product:
-    """A row: sizes, dtype, recipe, and the bars of its ratios with B's sums made online and offline."""
+    """A row: sizes, dtype, recipe, and the bars of its ratios with B's sums made in every call and before."""
 
     dtype: str
     sizes: Sizes
     recipe: str
-    online: float | None = None
+    ratio: float | None = None
     offline: float | None = None
     seconds: float = 10.0
 
     @property
     def key(self) -> str:
         return f"product {self.dtype} {shown(self.sizes)} {self.recipe.replace('strassen', '2x2x2')}"
-
-    @property
-    def bars(self) -> tuple[Bar, ...]:
-        wanted = (("ratio", self.online), ("offline", self.offline))
-        return tuple(Bar(figure, value) for figure, value in wanted if value is not None)
 
 
 LAYER_DTYPES, LAYERS = ("float32", "float64", "bfloat16"), 12
@@ -75,7 +69,7 @@ SPAN = {"tf32": (1e-3, 30e-3)}
 PRODUCTS = table(Product, "gpu")
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 7
     for dtype in DTYPES:
         products = ((one.recipe, dtype, one.sizes, one.order == "columns") for one in _gated(dtype))
@@ -85,11 +79,12 @@ def _cases(options: Options) -> Iterator[Case]:
             bars = (Bar("split_share", 0.9), Bar("merge_share", 0.9))
             seconds = 30 if rank > 300 else 6
             key, of = f"{dtype} R={rank}", (dtype, rank)
-            yield Case(f"combine {key}", partial(combine, *of, rounds), seconds, bars, partial(combine_ahead, *of))
-            yield Case(f"tile {key}", partial(tile, *of, rounds), 3 * seconds, ahead=partial(tile_ahead, *of))
+            yield Case(f"combine {key}", partial(combine, *of, rounds), seconds, bars, partial(sums_ahead, *of, False))
+            yield Case(f"tile {key}", partial(tile, *of, rounds), 3 * seconds, ahead=partial(sums_ahead, *of, True))
     for product in PRODUCTS:
         run = partial(_product, product, rounds, options.seed)
-        yield Case(product.key, run, product.seconds, product.bars, partial(_product_ahead, product))
+        wanted = at_least(ratio=product.ratio, offline=product.offline)
+        yield Case(product.key, run, product.seconds, wanted, partial(_product_ahead, product))
     for size in (1536, 2048, 3072):
         run, sums = partial(_graph, size, rounds, options.seed), partial(ahead, TWO, "float32", cube(size))
         yield Case(f"graph float32 {size}", run, 8, ahead=sums)
@@ -110,7 +105,7 @@ def _cases(options: Options) -> Iterator[Case]:
     for dtype in DTYPES:
         for size in (1024, 4096, 8192, 16384):
             # The vendor has small products done sooner than launches can be told apart by a ratio.
-            short = 2 * size**3 / RATES[dtype] < 1e-3
+            short = vendor_seconds(dtype, cube(size)) < SHORT
             bar = Bar("added_ms", 0.008, at_most=True) if short else Bar("ratio", 0.99)
             run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, cube(size))
             yield Case(f"auto {dtype} {size}", run, 10, (bar,), sums)
@@ -129,9 +124,7 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
     for one in products:
         recipe, sizes, order = one.recipe, one.sizes, one.order
         say(f"{recipe} {'x'.join(map(str, sizes))} {order}")
-        a, b = operands(dtype, sizes, seed)
-        if order == "columns":
-            a, b = (x.t().contiguous().t() for x in (a, b))
+        a, b = operands(dtype, sizes, seed, order == "columns")
         judge = VendorJudge(a, b, torch.finfo(a.dtype).eps)
         result = bilinear_mm(a, b, recipe)
         worst = max(worst, judge(f"{recipe} {dtype} {sizes}", result) / judge.vendor)
@@ -166,7 +159,7 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
 def _product_ahead(product: Product) -> None:
     """The product; B's sums made before are its own, but may be of another plan."""
     ahead(product.recipe, product.dtype, product.sizes)
-    a, b = blank(product.dtype, product.sizes)
+    a, b = operands(product.dtype, product.sizes, blank=True)
     recipe = ProductRecipe.parse(product.recipe)
     if (made := dispatch.pack(recipe, b, product.sizes[0])) is not None:
         dispatch.run(recipe, a, b, packed=made[1])
@@ -203,7 +196,7 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
     from ....kernels.torch.ops import bilinear_mm
 
     a, b = operands("float32", cube(8192), seed)
-    plan = recipe_plan(ProductRecipe.parse(TWO), request_of(a, b))
+    plan = recipe_plan(ProductRecipe.parse(TWO), request_for("float32", cube(8192)))
     recipe = f"{TWO};max_workspace={plan.workspace // 2}"  # A~ and H in four pieces, B~ whole
     peak = peak_bytes(lambda: bilinear_mm(a, b, TWO)) - a.nbytes  # C is as large as A
     calls = {"vendor": lambda: bilinear_mm(a, b, TWO), "online": lambda: bilinear_mm(a, b, recipe)}
@@ -238,13 +231,3 @@ def _auto(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Return the ratio of the planner's choice, with this machine's measured profile, to the vendor's product."""
     figures = layer(dtype, cube(size), rounds, seed, SPENT, say, graphs=False)
     return {**figures, "added_ms": figures["online_ms"] - figures["vendor_ms"]}
-
-
-SUITE = Suite(
-    "gpu",
-    "Products by schemes on a GPU against the vendor's, and the stages they are made of.",
-    _cases,
-    ("ratio", "offline", "of_best", "vendor_ms", "online_ms", "offline_ms", "split_share", "merge_share", "error",
-     "power_w"),
-    ("kernels", "workbench/gpu_nvml.py"),
-)  # fmt: skip

@@ -23,10 +23,11 @@ import numpy as np
 
 from ....errors import VerificationError
 from ...products import Sizes
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative
 from ..hand_eager import MODULES
 from ..picture import ratios
+from ..requirements import in_new_process
 from ..table import table
 
 
@@ -50,7 +51,7 @@ PASSIVE = "OPENBLAS_THREAD_TIMEOUT", "OMP_WAIT_POLICY"
 """With these idle threads sleep, the second by the command `lcma`: a new user's spin."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     loops = [one for one in LOOPS if one.device == options.device]
     first = Bar("first_extra_s", FIRST_CALL[options.device], at_most=True)
     # Seconds over the vendor's as a share of 3% and 0.1 s; the ratio after the decision; the first call.
@@ -102,11 +103,7 @@ def _process(module: str, argument: dict[str, Any], say: Say) -> Any:
         caches = {"LCMA_HOME": f"{home}/home", "TRITON_CACHE_DIR": f"{home}/triton"}
         environment = {**_environment(), **byte_code, **caches, "LCMA_LEARN": "1"}
         package = __package__.rpartition(".")[0]
-        command = [sys.executable, "-P", "-m", f"{package}.{module}", json.dumps(argument)]
-        done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        raise VerificationError(f"{module} ended with {done.returncode}: {done.stderr.strip().splitlines()[-1:]}")
-    return json.loads(done.stdout)
+        return json.loads(in_new_process(["-P", "-m", f"{package}.{module}", json.dumps(argument)], environment))
 
 
 def _loop(task: dict[str, Any], say: Say) -> Figures:
@@ -149,23 +146,10 @@ def _twice(command: list[str], check: Callable[[str], None]) -> Figures:
         package = __name__.partition(".workbench")[0]
         for _ in range(2):
             began = time.perf_counter()
-            done = subprocess.run(
-                [sys.executable, "-P", "-m", package, *command],
-                check=True,
-                capture_output=True,
-                text=True,
-                env={**_environment(), "LCMA_HOME": home},
-            )
+            printed = in_new_process(["-P", "-m", package, *command], {**_environment(), "LCMA_HOME": home})
             seconds.append(time.perf_counter() - began)
-            check(done.stdout)
+            check(printed)
     return {"cold_s": seconds[0], "warm_s": seconds[1]}
 
 
-SUITE = Suite(
-    "hand",
-    "a new user's calls: fresh processes, an empty home, defaults",
-    _cases,
-    ("calls", "vendor_ms", "first_extra_s", "total", "over_share", "decided_s", "after", "after_low", "plan",
-     "cold_s", "warm_s", "us", "torch_us", "over_torch", "compiled_us", "torch_compiled_us"),
-    picture=partial(ratios, figure="after"),
-)  # fmt: skip
+picture = partial(ratios, figure="after")

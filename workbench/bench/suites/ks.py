@@ -20,7 +20,7 @@ from ...contenders import Contender, contest_of
 from ...products import factored_request
 from ...schemes import AUTO
 from ..baselines import baseline
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say
 from ..contest import Contest, clock_of
 from ..ks_measures import energy_figures, energy_lines, gradient_figures, gradient_lines, joules_of
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
@@ -42,7 +42,7 @@ PERMUTATION_ROUNDS = 5
 MEASURED = {"energy": "energy is read from a GPU", "gradients": "gradients are timed by a GPU's own events"}
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     on_cpu, low, high = options.device == "cpu", *CPU_SIDES
     known, count = paper_patterns(), options.sample or (CPU_SAMPLE if on_cpu else CUDA_SAMPLE)
     if options.measure and on_cpu:
@@ -64,15 +64,10 @@ def _case(pattern: Pattern, dtype: str, order: str, options: Options) -> Case:
         return Case(f"energy {key}", partial(_energy, *of, options), 9.0)
     if options.measure == "gradients":
         bars = (Bar("ratio", GRADIENT_BAR),) if dtype == "float32" else ()
-        return Case(f"gradients {key}", partial(_gradients, *of, options), 3.0, bars)
+        return Case(f"gradients {key}", partial(gradient_figures, *of, options), 3.0, bars)
     bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()
     seconds = 3 + 60 * CPU_BATCH * pattern.nonzeros / 1e11 if on_cpu else 4.0
     return Case(key, partial(_timed, *of, options), seconds, bars, None if on_cpu else partial(_timed_ahead, *of))
-
-
-def _gradients(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:
-    """Both gradients of one product over those that autograd derives from a permuted batched GEMM."""
-    return gradient_figures(pattern, BATCH, dtype, order, options.rounds or 5, options.seed, say)
 
 
 def _energy(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:
@@ -166,24 +161,10 @@ def _timed_ahead(pattern: Pattern, dtype: str, order: str) -> None:
     executor.run(a, b, out)
 
 
-def _report(rows: Rows) -> Iterator[str]:
+def report(rows: Rows) -> Iterator[str]:
     """The paper's tables of products, and those of gradients and of energy, if there are rows of them."""
     if some := products(rows):
         yield from tables(some)
     for name, lines in (("gradients", gradient_lines), ("energy", energy_lines)):
         if others := [row for row in rows if row["key"].startswith(f"{name} ")]:
             yield from (*lines(others), "")
-
-
-SUITE = Suite(
-    "ks",
-    "Kronecker-sparse products against permuted batched GEMM, einsum, sparse formats and the dense matrix",
-    _cases,
-    ("chosen", "baseline", "ratio", "interval", "ratio_to_bmm", "density", "h"),
-    ("kernels", "workbench/contenders.py"),
-    flags={
-        "energy": ("readable", "energy_over_bmm", "energy_over_best", "joules", "proxy"),
-        "gradients": ("ratio", "ms", "differences"),
-    },
-    report=_report,
-)

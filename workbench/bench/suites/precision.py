@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 
 from ....kernels import Request, matmul, plan_for
-from ....kernels.cuda.requests import request_of
 from ....kernels.planning.error import error_bound
-from ....kernels.precision import arithmetic_of
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....schemes_db.costs import growth_factor
 from ....schemes_db.resolve import resolve
-from ..case import Bar, Case, Figures, Options, Say, Suite, cube
+from ..case import Bar, Case, Figures, Options, Say, cube
 from ..cpu_products import operands
 from ..gpu_products import operands as tensors
+from ..gpu_products import request_for
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47", "4x4x5-r63")
 
@@ -31,7 +30,7 @@ SIZE = 1024
 DTYPES = {"cpu": ("float32", "float64"), "cuda": ("bfloat16", "float16", "tf32", "float32", "float64")}
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     for dtype in options.dtypes or DTYPES[options.device]:
         for name in SCHEMES:
             for levels in (1, 2):
@@ -51,7 +50,7 @@ def _on_gpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
     from ....kernels.torch.ops import bilinear_mm
 
     a, b = tensors(dtype, cube(SIZE), seed)
-    request = request_of(a, b, arithmetic_of(dtype).precision)
+    request = request_for(dtype, cube(SIZE))
     plan = recipe_plan(ProductRecipe((name,) * levels), request)
     return a, b, request, plan, bilinear_mm(a, b, "/".join([name] * levels)), a @ b
 
@@ -77,11 +76,3 @@ def _error(name: str, levels: int, dtype: str, options: Options, say: Say) -> Fi
         "growth_factor": growth_factor(resolve(name)[0]),
         "published_growth": PUBLISHED_GROWTH.get(name),
     }
-
-
-SUITE = Suite(
-    "precision",
-    "measured and bounded errors by scheme and level, against published stability factors",
-    _cases,
-    ("error", "bound", "classical_error", "ratio", "growth_factor", "published_growth"),
-)

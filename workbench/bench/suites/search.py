@@ -23,7 +23,7 @@ from ....errors import VerificationError
 from ....schemes_db import parse_target
 from ....search import Policy, find, make_walker, pack_start
 from ....verify import certify
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, at_least
 from ..table import table
 
 STARTS = Path(__file__).parents[1] / "data" / "search_starts.json"
@@ -70,11 +70,10 @@ CLIMBS = table(Climb, "search_times")
 """Over Z walks are modulo 2, and their finds lift to -1, 0, 1."""
 
 
-def _cases(options: Options) -> Iterator[Case]:
+def cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or ROUNDS
     for row in RATES:
-        bars = () if row.bar is None else (Bar("mflips", row.bar),)
-        yield Case(row.key, partial(_rate, row, rounds), ROUND_SECONDS * rounds + 8, bars)
+        yield Case(row.key, partial(_rate, row, rounds), ROUND_SECONDS * rounds + 8, at_least(mflips=row.bar))
     for climb in CLIMBS:
         bars = (Bar("seconds", climb.limit, at_most=True),)
         for seed in range(options.seed + 1, options.seed + 1 + min(options.sample or climb.seeds, climb.seeds)):
@@ -156,12 +155,3 @@ def _time(climb: Climb, seed: int, say: Say) -> Figures:
     if not result.finds:
         return figures
     return {"seconds": result.seconds, "ternary": all(found.scheme.ternary for found in result.finds), **figures}
-
-
-SUITE = Suite(
-    name="search",
-    help="Flip walks on a CPU: flips a second, and time to known ranks.",
-    cases=_cases,
-    columns=("mflips", "flips_per_step", "start", "rank", "seconds", "flips"),
-    sources=("search",),
-)

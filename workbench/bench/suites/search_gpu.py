@@ -21,7 +21,7 @@ from ....search import Policy, Progress, Result, Selection, find, pack_start
 from ....search.flipgraph.gpu.fleet import Fleet
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
-from ..case import Bar, Case, Figures, Options, Say, Suite
+from ..case import Bar, Case, Figures, Options, Say, at_least, at_most
 from ..table import table
 
 SAMPLED = 64
@@ -34,22 +34,6 @@ POOL = 100
 
 SPOKEN_SECONDS = 5.0
 """Seconds between two lines about a run."""
-
-FORMS = {
-    "z2-3x4x5": ("3x4x5", "flip"),
-    "z2-4x4x5": ("4x4x5", "flip"),
-    "z2-4x5x5": ("4x5x5", "flip"),
-    "z2-6x6x6": ("6x6x6", "flip"),
-    "z2-8x8x8": ("8x8x8", "flip"),
-    "zt-4x5x5": ("4x5x5", "flip-zt"),
-    "c3-5x5x5": ("5x5x5", "flip-c3"),
-    "c3z2-6x6x6": ("6x6x6", "flip-c3z2"),
-    "pairs-4x5x5": ("4x5x5", "flip-z2"),
-    "pairs-6x7x7": ("6x7x7", "flip-z2"),
-    "half-4x4x4": ("4x4x4:tri-left", "flip-half"),
-    "half-5x5x5": ("5x5x5:tri-left", "flip-half"),
-}
-"""Formats and walks whose rate is measured on the way down from the naive scheme."""
 
 TRIED = (
     Policy(plus_after=30_000, selection=Selection(20, 0.2, 0.2)),
@@ -86,14 +70,23 @@ class Times:
     walk: str = ""
     ladder: str = ""
 
-    @property
-    def bars(self) -> tuple[Bar, ...]:
-        found = [Bar("hits", self.seeds if self.hits is None else self.hits)]
-        at_most = {"worst": self.within, "median": self.median}
-        return (*found, *(Bar(figure, value, True) for figure, value in at_most.items() if value is not None))
-
 
 ALL_TIMES = table(Times, "search_gpu")
+
+
+@dataclass(frozen=True)
+class Walk:
+    """A kind of walk: the start of the gate ("" for Strassen's scheme squared) with `room` for more terms, and the
+    formats whose rate is measured on the way down from the naive scheme."""
+
+    kind: str
+    walk: str
+    room: int
+    formats: str
+    start: str = ""
+
+
+WALKS = table(Walk, "search_gpu_walks")
 
 
 def naive(name: str, walk: str = "flip") -> Scheme:
@@ -179,9 +172,8 @@ def rate(
     return {**figures, "rank": statistics.median(scheme.rank for scheme in schemes), "exact": SAMPLED, **first}
 
 
-def form_rate(options: Options, name: str, say: Say) -> Figures:
+def form_rate(options: Options, target: str, walk: str, say: Say) -> Figures:
     """The rate of a format after 40 000 steps of every walker from the naive scheme."""
-    target, walk = FORMS[name]
     start = naive(target, walk)
     policy = setting_for(start.target, walk).policy
     steps = 4_000 if max(start.target.shape) > 5 else 20_000
@@ -266,15 +258,9 @@ def policies(options: Options, target: str, rank: int, limit: float, say: Say) -
 def cases(options: Options) -> Iterator[Case]:
     """The device beside its twin, a kind of walk each; then rates, times and the ladder."""
     square = resolve("strassen*strassen")[0]  # has no flips at all: a plus comes first
-    for kind, start, walk, room in (
-        ("z2", square, "flip", 15),
-        ("zt", square, "flip-zt", 15),
-        ("c3", naive("5x5x5", "flip-c3"), "flip-c3", 9),
-        ("c3z2", naive("6x6x6", "flip-c3z2"), "flip-c3z2", 9),
-        ("pairs", naive("4x4x5", "flip-z2"), "flip-z2", 9),
-        ("half", naive("4x4x4:tri-left"), "flip-half", 0),
-    ):
-        yield Case(f"gate/{kind}", partial(gate, options, start, walk, room), 12, EXACT)
+    for one in WALKS:
+        start = naive(one.start, one.walk) if one.start else square
+        yield Case(f"gate/{one.kind}", partial(gate, options, start, one.walk, one.room), 12, EXACT)
     policy, low = setting_for(parse_target("4x4x4"), "flip").policy, Policy(plus_after=50_000)
     down: dict[str, Any] = {"ladder": ("4x5x5:73",), "start": resolve("4x5x5-r73-mod2")[0]}
     for name, bar, run in (
@@ -283,19 +269,14 @@ def cases(options: Options) -> Iterator[Case]:
         ("zt-4x4x4", 22, partial(middle_rate, options, "4x4x4", 60, low, 40_000, ring="ZT")),
     ):
         yield Case(f"rate/{name}", run, 8, (Bar("gflips", bar), *EXACT))
-    for form in FORMS:
-        yield Case(f"rate/{form}", partial(form_rate, options, form), 6, EXACT)
+    for one in WALKS:
+        for target in one.formats.split():
+            run = partial(form_rate, options, target, one.walk)
+            yield Case(f"rate/{one.kind}-{target.partition(':')[0]}", run, 6, EXACT)
     for row in ALL_TIMES:
-        yield Case(f"time/{row.name}", partial(times, options, row), row.seconds, row.bars)
+        bars = at_least(hits=row.seeds if row.hits is None else row.hits)
+        bars += at_most(worst=row.within, median=row.median)
+        yield Case(f"time/{row.name}", partial(times, options, row), row.seconds, bars)
     yield Case("settings/z2-3x4x5", partial(policies, options, "3x4x5", 47, 7.0), 36)
-    limits = (Bar("4x4x5:60", 10, True), Bar("4x5x5:73", 30, True), Bar("5x5x5:96", 60, True))
+    limits = at_most(**{"4x4x5:60": 10, "4x5x5:73": 30, "5x5x5:96": 60})
     yield Case("ladder/z2", partial(ladder, options, RUNGS, 60), 45, limits)
-
-
-SUITE = Suite(
-    "search_gpu",
-    "flips a second and seconds to a rank of the walkers on a GPU; --sample is their number",
-    cases,
-    ("gflips", "walkers", "hits", "tries", "median", "worst", "exact"),
-    ("search",),
-)
