@@ -11,8 +11,7 @@ import numpy.typing as npt
 from ...schemes_db.grids import Kind
 from ..arrays import Matrix
 from ..cpu.executor import StagedCore
-from ..cpu.reasons import basic_reason
-from ..cpu.strategy import CpuStrategy
+from ..cpu.strategy import CpuStrategy, basic_reason
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine

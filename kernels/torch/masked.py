@@ -12,10 +12,10 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
+from ..arrays import is_tensor
 from ..causal.block_masks import TILE, Mask, block_sizes, check_square, coarse_mask, kinds_of, runs_of, scheme_reason
 from ..codegen.certified import SchemeLike, certified
 from ..cuda.requests import check_alike
-from ..operand_kinds import is_tensor
 from ..products.triangular import masked
 from .bilinear import Options, check_inner, define_bilinear, sum_to
 from .flops import classical_flops, flop_formula

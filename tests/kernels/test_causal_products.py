@@ -12,11 +12,10 @@ from lcma.kernels.causal.candidates import scheme_program, stable_scheme_names
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
-from lcma.kernels.masked import masked_matmul
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import structures_of
-from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm
+from lcma.kernels.triangular import causal_pv, causal_qk, masked_matmul, syrk, trmm
 from lcma.schemes_db.symmetry import Triangle
 
 GROUPED = CpuMethod(grouped=True)

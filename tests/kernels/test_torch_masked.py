@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch")
 from torch.library import opcheck  # noqa: E402
 
 from lcma.kernels.causal.block_masks import kinds_of  # noqa: E402
-from lcma.kernels.masked import masked_matmul  # noqa: E402
 from lcma.kernels.torch import masked  # noqa: E402
+from lcma.kernels.triangular import masked_matmul  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle, derive  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD

@@ -35,7 +35,7 @@ def test_kernels_of_sums_get_all_operands_on_the_device_of_the_blocks(monkeypatc
         def __getitem__(self, grid):
             return lambda *given, **_: devices.extend(x.device.type for x in given if isinstance(x, torch.Tensor))
 
-    monkeypatch.setitem(sys.modules, "lcma.kernels.exact.triton_sums", SimpleNamespace(sum_blocks=Recorder()))
+    monkeypatch.setitem(sys.modules, "lcma.kernels.exact.triton_bits", SimpleNamespace(sum_blocks=Recorder()))
     blocks = torch.zeros((6, 5), dtype=torch.int64, device="meta")
     sums = ExactMap(np.array([0, 2]), np.array([0, 1]), np.array([1, 1]))
     source, target = (blocks, corners(2, 1, 3, 0)), (blocks[:3], corners(1, 1, 3, 5))
