@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import Sizes
 from ..codegen.host import has_features
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
-from .bits import LINE_WORDS, words_of
+from .bits import LINE_WORDS, Words, words_of
 from .floats import ArraySums, Reductions
 from .level import ExactLevel, LevelArithmetic
 from .schemes import RingMaps
-
-Words = npt.NDArray[np.uint64]
 
 WORDS = np.dtype(np.uint64)
 
