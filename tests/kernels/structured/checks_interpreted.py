@@ -78,19 +78,27 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, til
     check_strides(multiply, full, x, beyond(LIMITS[dtype]), lambda x: as_read(x, dtype))
 
 
+SMALL_BLOCKS = [
+    *((one,) for one in (Pattern(2, 2, 2, 3), Pattern(1, 5, 19, 4), Pattern(3, 17, 4, 1), Pattern(1, 3, 2, 70))),
+    (Pattern(2, 3, 4, 6), Pattern(8, 3, 5, 2)),
+    (Pattern(1, 2, 2, 8), Pattern(2, 2, 2, 4)),
+    (Pattern(1, 17, 16, 16), Pattern(16, 16, 3, 1)),
+]
+"""Single factors, which are gathered, and pairs that one kernel multiplies: ragged, dyadic and of radix 16."""
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
-@pytest.mark.parametrize(
-    "pattern", [Pattern(2, 2, 2, 3), Pattern(1, 5, 19, 4), Pattern(3, 17, 4, 1), Pattern(1, 3, 2, 70)], ids=str
-)
-def test_small_blocks_are_gathered_from_any_strides(dtype, pattern):
-    kind = getattr(torch, dtype)
+@pytest.mark.parametrize("patterns", SMALL_BLOCKS, ids=lambda some: "".join(map(str, some)))
+def test_small_blocks_and_pairs_of_them_are_multiplied_from_any_strides(dtype, patterns):
+    single, kind = len(patterns) == 1, getattr(torch, dtype)
+    assert single or is_fused(*patterns, 21, dtype)
     wide = torch.complex128 if kind.is_complex else torch.float64
-    weights = torch.randn(pattern.parameter_shape, dtype=wide).to(kind)
-    full = torch.from_numpy(FactoredMatrix.of(pattern, weights.to(wide).numpy()).dense())
+    weights = [torch.randn(one.parameter_shape, dtype=wide).to(kind) for one in patterns]
+    full = torch.from_numpy(FactoredMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
+    multiply = partial(multiply_gathered, *weights, *patterns) if single else partial(multiply_fused, weights, patterns)
     limit = LIMITS["float64" if dtype == "complex128" else dtype]
-    for n in (1, 37):
-        x = torch.randn(pattern.cols, n, dtype=wide).to(kind)
-        check_strides(partial(multiply_gathered, weights, pattern), full, x, beyond(limit))
+    for n in (1, 37) if single else (21,):
+        check_strides(multiply, full, torch.randn(patterns[-1].cols, n, dtype=wide).to(kind), beyond(limit))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
@@ -109,27 +117,6 @@ def test_transforms_are_gathered(dtype):
     else:
         whole = FactoredMatrix.of(transform.matrix.patterns, [weights.numpy() for weights in factors]).dense()
         torch.testing.assert_close(found, torch.from_numpy(whole) @ x[torch.from_numpy(transform.order)])
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
-@pytest.mark.parametrize(
-    "patterns",
-    [
-        (Pattern(2, 3, 4, 6), Pattern(8, 3, 5, 2)),
-        (Pattern(1, 2, 2, 8), Pattern(2, 2, 2, 4)),
-        (Pattern(1, 17, 16, 16), Pattern(16, 16, 3, 1)),
-    ],
-    ids=["ragged", "dyadic", "radix 16"],
-)
-def test_pairs_are_multiplied_at_once_from_any_strides(patterns, dtype):
-    assert is_fused(*patterns, 21, dtype)
-    kind = getattr(torch, dtype)
-    wide = torch.complex128 if kind.is_complex else torch.float64
-    weights = [torch.randn(one.parameter_shape, dtype=wide).to(kind) for one in patterns]
-    full = torch.from_numpy(FactoredMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
-    limit = LIMITS["float64" if dtype == "complex128" else dtype]
-    x = torch.randn(patterns[1].cols, 21, dtype=wide).to(kind)
-    check_strides(partial(multiply_fused, weights, patterns), full, x, beyond(limit))
 
 
 @pytest.mark.parametrize(
