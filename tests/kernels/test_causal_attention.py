@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from lcma.errors import PlanError
+from .refusal import refuses
 
 torch = pytest.importorskip("torch")
 
@@ -141,13 +141,8 @@ def test_errors_stay_within_twice_the_standard_algorithms():
 
 def test_refusals_name_the_mend():
     q = torch.randn(1, 2, 4, 3)
-    with pytest.raises(PlanError, match="enable_gqa"):
-        causal_attention(q, q[:, :1], q[:, :1])
-    with pytest.raises(PlanError, match="leave strategy out"):
-        causal_attention(q, q, q, torch.zeros(4, 4), strategy="sdpa")
-    with pytest.raises(PlanError, match="without the mask"):
-        causal_attention(q, q, q, is_causal=False)
-    with pytest.raises(PlanError, match="common floating dtype"):
-        causal_attention(q, q.double(), q)
-    with pytest.raises(PlanError, match="do not mix"):
-        causal_qk(q, q.numpy())
+    refuses("enable_gqa", causal_attention, q, q[:, :1], q[:, :1])
+    refuses("leave strategy out", causal_attention, q, q, q, torch.zeros(4, 4), strategy="sdpa")
+    refuses("without the mask", causal_attention, q, q, q, is_causal=False)
+    refuses("common floating dtype", causal_attention, q, q.double(), q)
+    refuses("do not mix", causal_qk, q, q.numpy())

@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import PlanError, VerificationError
+from lcma.errors import VerificationError
 from lcma.kernels import matmul
 from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target
+
+from .refusal import refuses
 
 SIZES = [(1, 1, 1), (2, 3, 1), (1, 5, 4), (7, 11, 13), (64, 64, 64), (65, 129, 67), (128, 6, 130), (3, 200, 2)]
 GENERAL = Target.general(2, 2, 2)
@@ -112,16 +114,14 @@ def test_fractions(classical, draw, holds):
     rng, scheme = np.random.default_rng(10), classical("2x1x2", scale=3)
     a, b = draw(rng, (9, 9), "float64"), draw(rng, (9, 9), "float64")
     holds(matmul(a, b, scheme), GENERAL, a, b)
-    with pytest.raises(PlanError, match="int64 product needs a scheme over Z"):
-        matmul(a.astype(np.int64), b.astype(np.int64), scheme)
+    refuses("int64 product needs a scheme over Z", matmul, a.astype(np.int64), b.astype(np.int64), scheme)
 
 
 def test_a_scheme_for_every_level(strassen, classical, draw, holds):
     rng = np.random.default_rng(11)
     a, b = draw(rng, (50, 47), "float64"), draw(rng, (47, 53), "float64")
     holds(matmul(a, b, [classical("1x2x3"), strassen, (classical("3x1x1"),)]), GENERAL, a, b)
-    with pytest.raises(PlanError, match="2 schemes are given"):
-        matmul(a, b, [strassen, strassen], levels=3)
+    refuses("2 schemes are given", matmul, a, b, [strassen, strassen], levels=3)
 
 
 def test_the_same_bits_in_every_run_and_thread(strassen, draw):
@@ -194,9 +194,7 @@ def test_mistakes_are_plan_errors_of_one_line(strassen, monkeypatch):
         (lambda: matmul(a, a, None), "not None"),
         (lambda: matmul(a.astype(np.float16), a.astype(np.float16), max_workspace=0), "float16 is not supported"),
     ):
-        with pytest.raises(PlanError, match=pattern) as raised:
-            wrong()
-        assert "\n" not in str(raised.value)
+        refuses(pattern, wrong)
     factors[2][0, 0, 0] = 2
     with pytest.raises(VerificationError):
         matmul(a, a, Scheme.from_arrays(GENERAL, *factors))
@@ -204,8 +202,7 @@ def test_mistakes_are_plan_errors_of_one_line(strassen, monkeypatch):
 
 def test_levels_without_a_scheme_are_refused_before_anything_is_measured(monkeypatch):
     monkeypatch.setattr(families, "machine_for", lambda *_, **__: pytest.fail("measured"))
-    with pytest.raises(PlanError, match="levels is for a scheme that is named; name one"):
-        lcma.matmul(np.ones((8, 8)), np.ones((8, 8)), levels=2)
+    refuses("levels is for a scheme that is named; name one", lcma.matmul, np.ones((8, 8)), np.ones((8, 8)), levels=2)
 
 
 @pytest.mark.parametrize("scheme", ["auto", "strassen"])
