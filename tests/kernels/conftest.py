@@ -18,8 +18,9 @@ from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu import machine as cpu_machine_module
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.machine import cpu_machine
-from lcma.kernels.dense.pool import OrientedScheme
+from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
+from lcma.kernels.planning.profile import GemmRate, unmeasured
 from lcma.kernels.planning.trials import clock
 from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
 from lcma.schemes_db.resolve import resolve
@@ -142,6 +143,13 @@ def machine_of():
 
 
 @pytest.fixture
+def flat(strassen, machine_of) -> Machine:
+    """This machine on one thread with 100 Gflop/s and 50 GB/s at every size, and Strassen's scheme alone."""
+    rates = (GemmRate("float32", 64, 64, 64, 1e11),)
+    return machine_of(Profile("flat", "test", (), rates, 5e10, 5e10, add_rate=1e12), schemes=SchemePool.of([strassen]))
+
+
+@pytest.fixture
 def build_with():
     """build_with(plan, pool): the plan's executor, which takes its workspace from this pool."""
 
@@ -211,11 +219,7 @@ def holds():
 @pytest.fixture
 def no_rates(monkeypatch):
     """Nothing is known of this machine: plans are ranked by arithmetic and bytes."""
-    from lcma.kernels.cpu import machine
-    from lcma.kernels.planning.cache import plan_cache
-    from lcma.kernels.planning.profile import unmeasured
-
-    monkeypatch.setattr(machine, "profile_for", lambda dtype: unmeasured())
+    monkeypatch.setattr(cpu_machine_module, "profile_for", lambda dtype: unmeasured())
     plan_cache.clear()
 
 

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,9 +17,6 @@ from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
 
 from .refusal import refuses
-
-FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
-SIZE = 2048
 
 
 @pytest.fixture
@@ -38,14 +36,9 @@ def test_what_is_free_is_asked_of_the_system():
 
 
 @pytest.fixture
-def decide(strassen, machine_of):
+def decide(flat):
     """decide(**facts): how a large product goes among Strassen's scheme alone, on this machine with other facts."""
-    among = SchemePool.of([strassen])
-
-    def decided(**facts):
-        return decision_for(Request(SIZE, SIZE, SIZE), machine=machine_of(FLAT, schemes=among, **facts))
-
-    return decided
+    return lambda **facts: decision_for(Request(2048, 2048, 2048), machine=replace(flat, **facts))
 
 
 def test_auto_takes_a_leaner_plan_and_says_why(decide, scarce):
