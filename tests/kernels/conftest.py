@@ -1,4 +1,4 @@
-"""Schemes built by hand, random matrices, and what a product of blocks must be."""
+"""Classical schemes, random matrices, and what a product of blocks must be."""
 
 import contextlib
 import os
@@ -22,7 +22,8 @@ from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, unmeasured
 from lcma.kernels.planning.trials import clock
-from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
+from lcma.schemes_db import Kind, Q, Scheme, Target, parse_target
+from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.resolve import resolve
 
 
@@ -105,31 +106,17 @@ def fitted(compile_kernel):
 
 
 @pytest.fixture
-def strassen() -> Scheme:
-    """Strassen's <2,2,2;7>, written out."""
-    u = [[1, 0, 0, 1], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 1], [1, 1, 0, 0], [-1, 0, 1, 0], [0, 1, 0, -1]]
-    v = [[1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, -1], [-1, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
-    w = [[1, 0, 0, 1], [0, 0, 1, -1], [0, 1, 0, 1], [1, 0, 1, 0], [-1, 1, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
-    factors = (np.reshape(rows, (7, 2, 2)) for rows in (u, v, w))
-    return Scheme.from_arrays(Target.general(2, 2, 2), *factors, name="strassen by hand")
-
-
-def _classical(target: Target | str, scale: int = 1) -> Scheme:
-    target = parse_target(target) if isinstance(target, str) else target
-    m, k, n = target.shape
-    factors = []
-    for column, (rows, cols) in enumerate(((m, k), (k, n), (m, n))):
-        dense = np.zeros((len(target.terms), rows * cols), np.int64)
-        dense[np.arange(len(dense)), target.terms[:, column]] = 1
-        factors.append(dense.reshape(-1, rows, cols))
-    factors[0] *= scale
-    return Scheme.from_arrays(target, *factors, Z if scale == 1 else Q, denominators=(1, 1, scale))
-
-
-@pytest.fixture
 def classical():
     """classical(target, scale=1): a product for every nonzero of the target; U times `scale`, W over it."""
-    return _classical
+
+    def of(target: Target | str, scale: int = 1) -> Scheme:
+        scheme = naive(parse_target(target) if isinstance(target, str) else target)
+        if scale == 1:
+            return scheme
+        u, v, w = (factor.dense for factor in scheme.factors)
+        return Scheme.from_arrays(scheme.target, scale * u, v, w, Q, denominators=(1, 1, scale))
+
+    return of
 
 
 @pytest.fixture
