@@ -162,15 +162,10 @@ def draw():
 
 def _mask(kinds, shape: tuple[int, int]) -> np.ndarray:
     """Return the mask of the elements that are present, for blocks of ceil(size / parts)."""
-    height, width = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
-    mask = np.zeros(shape, bool)
-    for p, row in enumerate(kinds):
-        for q, kind in enumerate(row):
-            part = mask[p * height : (p + 1) * height, q * width : (q + 1) * width]
-            whole = np.ones(part.shape, bool)
-            parts = {Kind.ABSENT: ~whole, Kind.FULL: whole, Kind.LOWER: np.tril(whole), Kind.UPPER: np.triu(whole)}
-            part[...] = parts[kind]
-    return mask
+    block = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
+    whole = np.ones(block, bool)
+    parts = {Kind.ABSENT: ~whole, Kind.FULL: whole, Kind.LOWER: np.tril(whole), Kind.UPPER: np.triu(whole)}
+    return np.block([[parts[kind] for kind in row] for row in kinds])[: shape[0], : shape[1]]
 
 
 @pytest.fixture

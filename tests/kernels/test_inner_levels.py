@@ -13,7 +13,7 @@ from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.exact.schemes import restored_chain
 from lcma.kernels.ring import exact_ring
 from lcma.schemes_db import ProductKind
-from lcma.schemes_db.grids import Kind
+from lcma.schemes_db.grids import present_entries
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.schemes_db.symmetry import Triangle
 
@@ -52,14 +52,6 @@ def pair(number):
     return "/".join(known[i] for i in chosen)
 
 
-def elements(kinds, rows, cols):
-    """The mask of the elements of a matrix that a grid of kinds has."""
-    height, width = -(-rows // len(kinds)), -(-cols // len(kinds[0]))
-    parts = {Kind.ABSENT: np.zeros, Kind.FULL: np.ones}
-    parts |= {Kind.LOWER: lambda shape: np.tril(np.ones(shape)), Kind.UPPER: lambda shape: np.triu(np.ones(shape))}
-    return np.block([[parts[kind]((height, width)) for kind in row] for row in kinds])[:rows, :cols]
-
-
 def refused_or_right(wanted, product):
     """Whether the product is right; False if it is refused."""
     try:
@@ -87,7 +79,7 @@ def by_levels(text):
     target = lcma.resolve(outer)[0].target
     a = rng.integers(-9, 9, (60, 60)).astype(float)
     b = a.T.copy() if target.shared else rng.integers(-9, 9, (60, 60)).astype(float)
-    has_a, has_b, wanted = (elements(kinds, 60, 60) for kinds in (target.a, target.b, target.c))
+    has_a, has_b, wanted = (present_entries(np.array(kinds), 60, 60) for kinds in (target.a, target.b, target.c))
     product = wanted * ((has_a * a) @ (has_b * b))
     a, b = np.where(has_a, a, np.nan), np.where(has_b, b, np.nan)
     return target, a, b, product, [outer, inner]
