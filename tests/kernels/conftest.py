@@ -46,16 +46,20 @@ def run_checks(request):
     return run
 
 
-@pytest.fixture
-def compile_kernel(tmp_path):
-    """compile_kernel(kernel, types, constants, options, aligned=(), capability=90): Triton's kernel without a GPU.
+SHARED = {80: 166912, 89: 101376, 90: 232448}
+"""Bytes of shared memory that a block may have, by capability."""
 
-    Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch would find. A
-    tuple has a tuple of types, and (name, i) in `constants` is its element i.
-    Gives what was compiled, and registers and bytes of stack of a thread.
+
+@pytest.fixture
+def fitted(tmp_path):
+    """fitted(kernel, types, constants, warps, stages=3, **limits): Triton's kernel, compiled within a GPU's limits.
+
+    Needs no GPU. Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch
+    would find. A tuple has a tuple of types, and (name, i) in `constants` is its element i. `registers`, and `spills` in
+    bytes of stack, are those of a thread.
     """
 
-    def compiled(kernel, types, constants, options, aligned=(), capability=90):
+    def fits(kernel, types, constants, warps, stages=3, *, spills=0, registers=255, aligned=(), capability=90):
         import triton
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
@@ -79,26 +83,11 @@ def compile_kernel(tmp_path):
         known = [name for name in kernel.arg_names if aligned == "all" or name in aligned]
         hints = {path: [["tt.divisibility", 16]] for name in known for path in hinted((place(name),), types[name])}
         source = ASTSource(kernel, types, values, hints)
+        options = {"num_warps": warps, "num_stages": stages}
         made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
         report = resources(made.asm["cubin"], tmp_path)
-        return made, *(int(re.search(rf"{what}:(\d+)", report).group(1)) for what in ("REG", "STACK"))
-
-    return compiled
-
-
-SHARED = {80: 166912, 89: 101376, 90: 232448}
-"""Bytes of shared memory that a block may have, by capability."""
-
-
-@pytest.fixture
-def fitted(compile_kernel):
-    """fitted(kernel, types, constants, warps, stages=3, **limits): a compiled kernel that is within a GPU's limits."""
-
-    def fits(kernel, types, constants, warps, stages=3, *, spills=0, registers=255, aligned=(), capability=90):
-        options = {"num_warps": warps, "num_stages": stages}
-        made, of_thread, spilled = compile_kernel(kernel, types, constants, options, aligned, capability)
-        assert of_thread <= registers
-        assert spilled <= spills
+        for what, most in (("REG", registers), ("STACK", spills)):
+            assert int(re.search(rf"{what}:(\d+)", report).group(1)) <= most, what
         assert made.metadata.shared <= SHARED[capability]
         return made
 
