@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lcma.kernels import Executor, Machine, Plan, Pool, Profile, learning
+from lcma.kernels import Executor, Machine, Plan, Pool, Profile, learning, register_strategy, unregister_strategy
 from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu import machine as cpu_machine_module
 from lcma.kernels.cpu.estimate import profile_for
@@ -55,7 +55,7 @@ def fitted(tmp_path):
     """fitted(kernel, types, constants, warps, stages=3, **limits): Triton's kernel, compiled within a GPU's limits.
 
     Needs no GPU. Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch
-    would find. A tuple has a tuple of types, and (name, i) in `constants` is its element i. `registers`, and `spills` in
+    would find. A tuple has a tuple of types, and (name, i) in `constants` is its element i. `registers` and `spills`,
     bytes of stack, are those of a thread.
     """
 
@@ -200,6 +200,21 @@ def every_layer_gains(monkeypatch):
     from lcma.kernels.torch import acceleration
 
     monkeypatch.setattr(acceleration._Planner, "_decided", lambda self, requests: ("2x2x2:7", 1.2, None))
+
+
+@pytest.fixture
+def registered():
+    """registered(strategy): it is known until the end of the test."""
+    known = []
+
+    def register(strategy):
+        register_strategy(strategy)
+        known.append(strategy)
+        return strategy
+
+    yield register
+    for strategy in known:
+        unregister_strategy(strategy)
 
 
 class Table(clock.HostClock):

@@ -29,8 +29,6 @@ from lcma.kernels.planning.strategy import (
     Candidate,
     Proposal,
     Stage,
-    register_strategy,
-    unregister_strategy,
 )
 from lcma.kernels.planning.trials import lesson as trials_lesson
 from lcma.kernels.planning.wisdom import stored_wisdom
@@ -299,14 +297,10 @@ class Doubling(BaseStrategy):
         return np.matmul(a, b, out=out)
 
 
-def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
+def test_a_registered_strategy_is_a_contender(learner, registered, monkeypatch):
     monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(()))
-    strategy = Doubling("doubling", "dense", device="cpu")
-    register_strategy(strategy)
-    try:
-        multiply_until(lambda lesson: len(strategy.runs) > 1)
-    finally:
-        unregister_strategy(strategy)
+    strategy = registered(Doubling("doubling", "dense", device="cpu"))
+    multiply_until(lambda lesson: len(strategy.runs) > 1)
 
 
 def test_a_home_that_cannot_be_written_costs_one_warning(learner, timed_by_table, monkeypatch):

@@ -65,21 +65,6 @@ class Plugin:
         return Sevens()
 
 
-@pytest.fixture
-def registered():
-    """registered(strategy): it is known until the end of the test."""
-    known = []
-
-    def register(strategy):
-        register_strategy(strategy)
-        known.append(strategy)
-        return strategy
-
-    yield register
-    for strategy in known:
-        unregister_strategy(strategy)
-
-
 def test_a_registered_strategy_is_chosen_and_run_by_auto_and_gone_again(registered, flat_rates, monkeypatch):
     monkeypatch.setattr(api, "SMALL", 0)
     a = np.random.default_rng(0).standard_normal((20, 20))
