@@ -8,6 +8,7 @@ import pytest
 import lcma
 from lcma.kernels import Machine, Profile, Request, decision_for, tune
 from lcma.kernels.causal.candidates import scheme_program, stable_scheme_names
+from lcma.kernels.causal.naive import triangular
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
@@ -31,10 +32,6 @@ CHOICES = (
 
 def drawn(rng, *shape):
     return rng.integers(-5, 6, shape).astype(float)
-
-
-def kept(matrix, upper):
-    return np.triu(matrix) if upper else np.tril(matrix)
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=str)
@@ -62,7 +59,7 @@ def test_trmm(choice, side, lower, transposed):
     for size, other in ((1, 4), (37, 20)):
         for unit in (False, True):
             full = drawn(rng, size, size)
-            there = kept(np.ones_like(full), not lower) > 0
+            there = triangular(np.ones_like(full), not lower) > 0
             factor = np.where(there, full, 0)
             garbage = np.where(there, full, np.nan)
             if unit:
@@ -80,8 +77,8 @@ def test_syrk(choice, lower):
     rng = np.random.default_rng(2)
     for rows, cols in ((1, 4), (37, 20), (64, 64)):
         a = drawn(rng, rows, cols)
-        np.testing.assert_array_equal(syrk(a, lower, **choice), kept(a @ a.T, not lower))
-        np.testing.assert_array_equal(syrk(a, lower, True, **choice), kept(a.T @ a, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, **choice), triangular(a @ a.T, not lower))
+        np.testing.assert_array_equal(syrk(a, lower, True, **choice), triangular(a.T @ a, not lower))
 
 
 def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
