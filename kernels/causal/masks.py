@@ -18,7 +18,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
 from ..request import Request
 from ..structure import BlockMask
-from .block_masks import TILE, check_square, coarse_mask, runs_of
+from .block_masks import TILE, coarse_mask, runs_of
 
 FAMILY = "masked"
 
@@ -91,8 +91,8 @@ def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height
                 np.matmul(a[rows], b[:, cols], out=out[rows, cols])
         for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
             block = out[rows, j * width : (j + 1) * width]
-            check_square(block.shape)
-            zero_outside_triangle(block, row[j] == Kind.UPPER)
+            if block.size:
+                zero_outside_triangle(block, row[j] == Kind.UPPER)
 
 
 STRATEGIES = (CpuMaskedRuns(),)

@@ -114,6 +114,7 @@ def test_a_mask_in_letters_by_hand_and_by_a_scheme():
     for scheme in (None, "eca-stage1"):
         np.testing.assert_array_equal(masked_matmul(a, b, letters, scheme=scheme), np.tril(a @ b))
     refuses("not for this mask", masked_matmul, a, b, ["F0", "FF"], scheme="eca-stage1")
+    assert not masked_matmul(a[:6], b[:, :4], ["00L", "000", "000"]).any()  # of the last column no element is there
 
 
 def test_user_mistakes_are_named():

@@ -118,3 +118,8 @@ def test_a_scheme_with_its_certificate():
     a, b, scheme = drawn(8, 3, grad=False), drawn(3, 8, grad=False), small_scheme()
     for given in (scheme, (scheme, lcma.certify(scheme))):
         torch.testing.assert_close(masked_matmul(a, b, ["L0", "FL"], scheme=given), (a @ b).tril())
+
+
+def test_half_blocks_beyond_the_edge_are_empty():
+    a, b = drawn(6, 3, grad=False), drawn(3, 4, grad=False)
+    assert not masked.by_runs(a, b, kinds_of(["00L", "000", "000"]), "out").any()

@@ -22,13 +22,6 @@ def test_it_is_the_transform(size, dtype):
         assert np.linalg.norm(found - truth) <= LIMITS[dtype] * np.linalg.norm(truth)
 
 
-def test_it_agrees_with_torch():
-    torch = pytest.importorskip("torch")
-    x = torch.randn(3, 64, dtype=torch.complex128)
-    found = kronecker.dft(64, "complex128").apply(x.numpy())
-    torch.testing.assert_close(torch.from_numpy(found), torch.fft.fft(x))
-
-
 def test_the_factors_of_radix_2_are_the_square_dyadic_ones():
     transform = kronecker.dft(32, radix=2)
     assert transform.matrix.patterns == kronecker.square_dyadic(32)
