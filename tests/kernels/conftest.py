@@ -137,9 +137,10 @@ def build_with():
 
 @pytest.fixture
 def draw():
-    """draw(rng, shape, dtype): standard normal numbers, or small integers."""
+    """draw(shape, dtype="float64"): standard normal numbers, or small integers; others in every call of a test."""
+    of_test = np.random.default_rng(0)
 
-    def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    def drawn(shape: tuple[int, ...], dtype: str = "float64", rng: np.random.Generator = of_test) -> np.ndarray:
         if dtype.startswith("int"):
             return rng.integers(-1000, 1000, shape).astype(dtype)
         if dtype.startswith("complex"):

@@ -22,8 +22,7 @@ from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.wisdom import class_of
 from lcma.kernels.plans.decisions import decision_for
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
-from lcma.schemes_db import Q, Scheme
-from lcma.schemes_db.factor import Factor
+from lcma.schemes_db import Q, Scheme, Target
 from lcma.verify import check_traced
 
 from ..refusal import refuses
@@ -108,10 +107,8 @@ def test_fractions_run_where_they_have_an_inverse():
 
 def _fractional():
     """Strassen's scheme with U doubled and V halved."""
-    base, _ = lcma.resolve("strassen")
-    u = Factor(base.u.rows, base.u.cols, base.u.indptr, base.u.indices, 2 * base.u.values)
-    v = Factor(base.v.rows, base.v.cols, base.v.indptr, base.v.indices, base.v.values, 2)
-    return Scheme(base.target, u, v, base.w, Q)
+    u, v, w = (factor.dense for factor in lcma.resolve("strassen")[0].factors)
+    return Scheme.from_arrays(Target.general(2, 2, 2), 2 * u, v, w, Q, denominators=(1, 2, 1))
 
 
 def test_sums_are_reduced_only_where_the_bound_asks():

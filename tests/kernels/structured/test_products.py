@@ -37,11 +37,11 @@ def no_widening(structure):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_strategy_is_the_product_by_definition(structure, strategy, draw_x):
+def test_every_strategy_is_the_product_by_definition(structure, strategy, draw):
     """In every dtype and layout of the batch; only the result is written."""
     for dtype, layout, batch in itertools.product(LIMITS, ("bsf", "bsl"), (1, 300)):
         matrix = FactoredMatrix.random(structure, dtype=dtype)
-        x = draw_x((batch, structure.cols) if layout == "bsf" else (structure.cols, batch), dtype)
+        x = draw((batch, structure.cols) if layout == "bsf" else (structure.cols, batch), dtype)
         if strategy == "widened" and (reason := no_widening(structure)):
             refuses(reason, matmul, matrix, x, layout, strategy=strategy)
             continue
@@ -54,8 +54,8 @@ def test_every_strategy_is_the_product_by_definition(structure, strategy, draw_x
         assert np.isnan(canvas[[0, -1]]).all()
 
 
-def test_any_layout_of_x_and_of_the_result_runs_with_prepared_factors_too(structure, draw_x):
-    matrix, x = FactoredMatrix.random(structure, dtype="float64"), draw_x((structure.cols, 6))
+def test_any_layout_of_x_and_of_the_result_runs_with_prepared_factors_too(structure, draw):
+    matrix, x = FactoredMatrix.random(structure, dtype="float64"), draw((structure.cols, 6))
     np.testing.assert_allclose(structure.multiply_wide(matrix.factors, x), matrix.dense() @ x, atol=1e-12)
     layouts = (Layout.ROWS, Layout.COLUMNS)
     for first, last, strategy in itertools.product(layouts, layouts, STRATEGIES):
@@ -77,15 +77,15 @@ def test_any_layout_of_x_and_of_the_result_runs_with_prepared_factors_too(struct
         assert executor.workspace == plan.workspace
 
 
-def test_x_may_have_any_leading_sizes_and_strides(structure, draw_x):
+def test_x_may_have_any_leading_sizes_and_strides(structure, draw):
     matrix = FactoredMatrix.random(structure, dtype="float64")
     for shape in ((7,), (0,), (2, 3), ()):
-        x = draw_x((*shape, structure.cols))
+        x = draw((*shape, structure.cols))
         np.testing.assert_allclose(matmul(matrix, x), x @ matrix.dense().T, atol=1e-12)
-    x = draw_x((3, 6, 2 * structure.cols))
+    x = draw((3, 6, 2 * structure.cols))
     for scattered in (x[0, :, ::2], x[:, ::2, : structure.cols], np.asfortranarray(x[0])[:, ::-2]):
         np.testing.assert_allclose(matmul(matrix, scattered), scattered @ matrix.dense().T, atol=1e-12)
-    assert matmul(matrix, draw_x((structure.cols, 0)), "bsl").shape == (structure.rows, 0)
+    assert matmul(matrix, draw((structure.cols, 0)), "bsl").shape == (structure.rows, 0)
 
 
 SIDES = st.integers(1, 4)
@@ -115,8 +115,8 @@ def test_any_chain_is_the_product_by_definition(patterns, strategy, layout, n):
     np.testing.assert_allclose(found, matrix.dense() @ x, atol=1e-12)
 
 
-def test_half_precision_is_computed_in_float32_and_rounded_once(structure, draw_x):
-    matrix, x = FactoredMatrix.random(structure, dtype="float16"), draw_x((5, structure.cols), "float16")
+def test_half_precision_is_computed_in_float32_and_rounded_once(structure, draw):
+    matrix, x = FactoredMatrix.random(structure, dtype="float16"), draw((5, structure.cols), "float16")
     found, wide = matmul(matrix, x), matmul(matrix.astype("float32"), x.astype(np.float32))
     assert found.dtype == np.float16
     np.testing.assert_array_equal(found, wide.astype(np.float16))
@@ -135,16 +135,16 @@ def test_plans_are_explained():
     assert refused["slabs"] is None
 
 
-def test_an_aliased_result_is_written_last(draw_x):
-    matrix, x = FactoredMatrix.random(Pattern(2, 4, 4, 5), dtype="float64"), draw_x((40, 33))
+def test_an_aliased_result_is_written_last(draw):
+    matrix, x = FactoredMatrix.random(Pattern(2, 4, 4, 5), dtype="float64"), draw((40, 33))
     truth = matrix.dense() @ x
     request = factored_request(matrix.structure, 33, "float64", "bsl")
     decision_for(request, strategy="slabs").plan.build().run(matrix.factors, x, x)
     np.testing.assert_allclose(x, truth)
 
 
-def test_a_plan_does_not_depend_on_the_threads(draw_x):
-    matrix, x = FactoredMatrix.random(kronecker.monarch(24, 36, 3)), draw_x((36, 1000), "float32")
+def test_a_plan_does_not_depend_on_the_threads(draw):
+    matrix, x = FactoredMatrix.random(kronecker.monarch(24, 36, 3)), draw((36, 1000), "float32")
     core = ViewProduct(matrix.structure, 1000, "float32", False, True, 128)
     results = []
     for threads in (1, 3):
