@@ -97,18 +97,12 @@ def test_products_longer_than_a_part_are_exact(modulus, scheme):
 
 def test_fractions_run_where_they_have_an_inverse():
     a = np.arange(16).reshape(4, 4)
-    scheme = _fractional()
-    assert scheme.denominators == (1, 2, 1)
+    u, v, w = (factor.dense for factor in lcma.resolve("strassen")[0].factors)
+    scheme = Scheme.from_arrays(Target.general(2, 2, 2), 2 * u, v, w, Q, denominators=(1, 2, 1))
     ring = ExactRing(101)
     assert (lcma.matmul(a, a, scheme, ring=ring) == naive_product(a, a, ring)).all()
     refuses("has no inverse in Z/10", lcma.matmul, a, a, scheme, ring="Z/10")
     refuses("integer coefficients", lcma.matmul, a, a, scheme, ring="Z")
-
-
-def _fractional():
-    """Strassen's scheme with U doubled and V halved."""
-    u, v, w = (factor.dense for factor in lcma.resolve("strassen")[0].factors)
-    return Scheme.from_arrays(Target.general(2, 2, 2), 2 * u, v, w, Q, denominators=(1, 2, 1))
 
 
 def test_sums_are_reduced_only_where_the_bound_asks():
