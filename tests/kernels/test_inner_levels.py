@@ -85,26 +85,18 @@ def by_levels(text):
     return target, a, b, product, [outer, inner]
 
 
-@pytest.mark.parametrize("number", range(12))
-def test_any_pair_of_schemes_is_refused_or_right(number):
-    text = pair(number)
-    for wanted, product in triangular_products(text, np.asarray):
+@pytest.mark.parametrize(
+    ("of", "number"), [*(("arrays", number) for number in range(12)), *(("tensors", number) for number in range(3))]
+)
+def test_any_pair_of_schemes_is_refused_or_right(of, number):
+    convert, text = np.asarray if of == "arrays" else pytest.importorskip("torch").from_numpy, pair(number)
+    for wanted, product in triangular_products(text, convert):
         refused_or_right(wanted, product)
     target, a, b, wanted, levels = by_levels(text)
-    refused_or_right(wanted, lambda: lcma.matmul(a, b, levels))
+    refused_or_right(wanted, lambda: lcma.matmul(convert(a), convert(b), levels))
     if target.is_general:
-        exact = a.astype(np.int64), b.astype(np.int64)
+        exact = [convert(x.astype(np.int64)) for x in (a, b)]
         refused_or_right(wanted, lambda: lcma.matmul(*exact, levels, ring="Z"))
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_any_pair_of_schemes_is_refused_or_right_for_tensors(number):
-    torch = pytest.importorskip("torch")
-    text = pair(number)
-    for wanted, product in triangular_products(text, torch.from_numpy):
-        refused_or_right(wanted, product)
-    _, a, b, wanted, levels = by_levels(text)
-    refused_or_right(wanted, lambda: lcma.matmul(torch.from_numpy(a), torch.from_numpy(b), levels))
 
 
 def test_the_pairs_have_both_outcomes():
