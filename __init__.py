@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .kernels.compression import CompressConfig as CompressConfig
     from .kernels.einsum import einsum as einsum
     from .kernels.learning import learn as learn
-    from .kernels.masked import masked_matmul as masked_matmul
     from .kernels.torch.acceleration import AccelerateConfig as AccelerateConfig
     from .kernels.torch.acceleration import accelerate_ as accelerate_
     from .kernels.torch.acceleration import restore_ as restore_
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from .kernels.torch.precompile import compile_products as compile_products
     from .kernels.triangular import causal_pv as causal_pv
     from .kernels.triangular import causal_qk as causal_qk
+    from .kernels.triangular import masked_matmul as masked_matmul
     from .kernels.triangular import syrk as syrk
     from .kernels.triangular import trmm as trmm
     from .schemes_db import Certificate as Certificate

@@ -5,15 +5,21 @@ Plans for a GPU are made without torch, and its import takes a second.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
+from ..errors import PlanError
+
 Matrix = npt.NDArray[Any]
 
 Tensor = Any
 """A `torch.Tensor`."""
+
+Array = Any
+"""A numpy array, an object convertible to one, or a torch tensor."""
 
 Sizes = tuple[int, int, int]
 """m, k and n of a product."""
@@ -31,3 +37,21 @@ else:
             return getattr(torch, name)
 
     torch = _Torch()
+
+
+def is_tensor(value: object) -> bool:
+    """Return whether this is a torch tensor, without importing torch."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
+
+
+def all_tensors(*values: object) -> bool:
+    """Return whether all operands are torch tensors.
+
+    Raises:
+        PlanError: only some of them are.
+    """
+    kinds = {is_tensor(value) for value in values}
+    if len(kinds) > 1:
+        raise PlanError("torch tensors and other arrays do not mix; convert one kind with torch.from_numpy or .numpy()")
+    return kinds == {True}

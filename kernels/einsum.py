@@ -13,8 +13,8 @@ from ..arguments import need
 from ..errors import PlanError
 from ..schemes_db.operands import array_of
 from .api import matmul
+from .arrays import Array, all_tensors
 from .codegen.certified import SchemeLike
-from .operand_kinds import Array, all_tensors
 from .plans.decisions import AUTO
 
 Term = tuple[Array, str]

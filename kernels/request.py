@@ -242,6 +242,11 @@ class Request:
         return self._batch  # type: ignore[attr-defined]
 
     @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        """The shapes of A, B and C, with their batches."""
+        return (*self.batch_a, self.m, self.k), (*self.batch_b, self.k, self.n), (*self.batch, self.m, self.n)
+
+    @property
     def items(self) -> int:
         """Number of matrices of C."""
         return math.prod(self.batch)

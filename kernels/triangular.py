@@ -9,9 +9,11 @@ from ..errors import PlanError
 from ..schemes_db.masks import refuse_masks
 from ..schemes_db.operands import array_of
 from ..schemes_db.symmetry import Triangle
-from .operand_kinds import Array, all_tensors
+from .arrays import Array, all_tensors
+from .causal.block_masks import Mask, kinds_of
+from .codegen.certified import SchemeLike
 from .products.rectangles import scores, values, with_unit_diagonal
-from .products.triangular import strategy_text, triangular_heads
+from .products.triangular import masked, strategy_text, triangular_heads
 from .request import need_matrices
 
 
@@ -95,6 +97,26 @@ def syrk(
     multiply, a = _operands(a=a)
     left = a.swapaxes(-1, -2) if transposed else a
     return multiply(left, left.swapaxes(-1, -2), triangle, text)
+
+
+def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None = None) -> Array:
+    """Compute A B at the elements that the mask wants, zero elsewhere.
+
+    a (..., M, K), b (..., K, N), numpy arrays or torch tensors. `mask` is a boolean array (p, q) of
+    blocks, ceil(M / p) high and ceil(N / q) wide, so that (M, N) is an element mask; or p strings of
+    q letters: F or 1 full, L lower triangle, U upper triangle, 0 or . absent. Rows without wanted
+    elements are zero. `scheme`: one for this mask. Without, each run of wanted blocks in a row of blocks is one
+    GEMM.
+
+    Raises:
+        PlanError: the operands do not fit each other or the mask, or the scheme is for another mask.
+    """
+    refuse_masks(a=a, b=b, mask=mask)
+    if all_tensors(a, b):
+        from .torch.masked import masked_matmul as of_tensors
+
+        return of_tensors(a, b, mask, scheme)
+    return masked(array_of("a", a), array_of("b", b), kinds_of(mask), scheme)
 
 
 def _operands(**given: Array) -> Any:

@@ -47,12 +47,6 @@ def block_sizes(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> tuple[int,
     return -(-rows // p), -(-cols // q)
 
 
-def check_square(shape: tuple[int, ...]) -> None:
-    """Raise PlanError unless a half block of this shape is square."""
-    if shape[-2] != shape[-1]:
-        raise PlanError(f"a triangular block of the mask must be square, but it is {tuple(shape)}")
-
-
 def scheme_reason(target: Target, kinds: npt.NDArray[np.int8]) -> str | None:
     """Return the reason why a scheme for this target does not compute the blocks that a mask wants, or None."""
     wanted = tuple(tuple(Kind(kind) for kind in row) for row in kinds.tolist())

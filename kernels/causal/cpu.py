@@ -10,8 +10,7 @@ from ...schemes_db.symmetry import triangle_of
 from ..cpu.executor import StagedCore
 from ..cpu.level import core_of
 from ..cpu.partition import CpuMethod
-from ..cpu.reasons import basic_reason
-from ..cpu.strategy import CpuStrategy
+from ..cpu.strategy import CpuStrategy, basic_reason
 from ..cpu.strips import strip_count
 from ..cpu.triangular_products import HalfProduct
 from ..planning.machine import Machine

@@ -11,15 +11,14 @@ import numpy.typing as npt
 from ...schemes_db.grids import Kind
 from ..arrays import Matrix
 from ..cpu.executor import StagedCore
-from ..cpu.reasons import basic_reason
-from ..cpu.strategy import CpuStrategy
+from ..cpu.strategy import CpuStrategy, basic_reason
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
 from ..request import Request
 from ..structure import BlockMask
-from .block_masks import TILE, check_square, coarse_mask, runs_of
+from .block_masks import TILE, coarse_mask, runs_of
 
 FAMILY = "masked"
 
@@ -92,8 +91,8 @@ def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height
                 np.matmul(a[rows], b[:, cols], out=out[rows, cols])
         for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
             block = out[rows, j * width : (j + 1) * width]
-            check_square(block.shape)
-            zero_outside_triangle(block, row[j] == Kind.UPPER)
+            if block.size:
+                zero_outside_triangle(block, row[j] == Kind.UPPER)
 
 
 STRATEGIES = (CpuMaskedRuns(),)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...schemes_db.symmetry import Triangle
-
-Array = Any
+from ..arrays import Array
 
 
 def plain(a: Array, b: Array, triangle: Triangle) -> Array:

@@ -26,16 +26,11 @@ class CpuBench:
     def operands(self, request: Request, seed: int) -> tuple[Any, Matrix, Matrix]:
         """See `Bench.operands`: standard normal numbers, or small integers; for a factored A, random parameters."""
         rng = np.random.default_rng(seed)
-        shapes = (
-            (*request.batch_a, request.m, request.k),
-            (*request.batch_b, request.k, request.n),
-            (*request.batch, request.m, request.n),
-        )
         factored = request.structures[0]
         if is_factored(factored):
-            b, c = (_drawn(rng, shapes[place], request, place) for place in (1, 2))
+            b, c = (_drawn(rng, request.shapes[place], request, place) for place in (1, 2))
             return factored.draw(rng, request.dtype), b, c
-        a, b, c = (_drawn(rng, shape, request, place) for place, shape in enumerate(shapes))
+        a, b, c = (_drawn(rng, shape, request, place) for place, shape in enumerate(request.shapes))
         return a, b, c
 
     def errors(self, request: Request, a: Any, b: Matrix) -> Callable[[Matrix], float]:

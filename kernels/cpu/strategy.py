@@ -1,4 +1,7 @@
-"""Base class of all CPU strategies: a core provides the cost, the workspace and the executor; the price of stages."""
+"""Base class of all CPU strategies: a core provides the cost, the workspace and the executor; the price of stages.
+
+And what none of them can run.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ...schemes_db.program import Program
+from ..codegen.maps import has_fractions
 from ..dtypes import dtype_of
+from ..overflow import range_reason
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Stage
 from ..request import Request
+from .blas import backends
 from .executor import ARRAYS, ArrayOperands, MatrixExecutor, StagedCore, copy_bytes
+from .partition import size_reason
 
 
 @dataclass(frozen=True)
@@ -69,3 +77,18 @@ def priced(stages: Sequence[Stage], dtype: str, machine: Machine, mode: str = "w
         return seconds_or_none(found)
 
     return [replace(stage, seconds=seconds(stage)) for stage in stages]
+
+
+def basic_reason(program: Program | None, request: Request) -> str | None:
+    """Return the reason why no strategy of the CPU can run this, or None."""
+    if not any(backend.supports(request.dtype) for backend in backends()):
+        return f"no installed library multiplies {request.dtype} on a processor; install torch"
+    if program is None:
+        return range_reason(None, request)
+    if program.ring.characteristic:
+        return f"the program holds over {program.ring} only; lift its scheme to Z first"
+    if request.exact and has_fractions(program):
+        return f"the program has fractions: an {request.dtype} product needs a scheme over Z"
+    if request.dtype == "int8" and not program.target.is_general:
+        return f"int8 products are of whole matrices, and {program.target} is not; convert with .astype(np.int32)"
+    return size_reason(program, request.shape) or range_reason(program, request)

@@ -77,13 +77,8 @@ def drawn_operands(request: Request, seed: int, blank: bool = False) -> tuple[An
     generator = None if blank else torch.Generator("cuda").manual_seed(seed)
     device = "meta" if blank else "cuda"
     dtype = getattr(torch, request.dtype)
-    shapes = (
-        (*request.batch_a, request.m, request.k),
-        (*request.batch_b, request.k, request.n),
-        (*request.batch, request.m, request.n),
-    )
     found: list[Any] = []
-    for place, shape in enumerate(shapes):
+    for place, shape in enumerate(request.shapes):
         if place == 0 and is_factored(factored := request.structures[0]):
             kind = request.dtype if dtype.is_complex else "float32"
             parameters = () if blank else factored.draw(np.random.default_rng(seed), kind)

@@ -150,7 +150,8 @@ def _nest(program: Program, side: int, blocks: tuple[Block, ...]) -> Nest | None
     halves = any(op.kind.half for level in levels for op in level.products)
     if halves or outer.rank * below.rank + len(blocks) < LARGE:
         return None
-    (rows, cols), index = _grids(below.program)[side], {block: number for number, block in enumerate(blocks)}
+    m, k, n = below.program.target.shape
+    (rows, cols), index = ((m, k), (k, n), (m, n))[side], {block: number for number, block in enumerate(blocks)}
     outside, inside = (_blocks(level, side) for level in levels)
     whole = [[index.get((i * rows + p, j * cols + q), -1) for p, q in inside] for i, j in outside]
     if any(-1 in line for line in whole):
@@ -185,8 +186,3 @@ def _signs(level: FlatProgram, side: int) -> tuple[tuple[int, ...], ...] | None:
     if any(value not in (-1, 0, 1) for row in dense for value in row):
         return None
     return tuple(tuple(int(value) for value in row) for row in dense)
-
-
-def _grids(program: Program) -> tuple[Block, Block, Block]:
-    m, k, n = program.target.shape
-    return (m, k), (k, n), (m, n)

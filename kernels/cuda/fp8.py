@@ -156,9 +156,10 @@ def _capability(device: Any) -> tuple[int, int] | None:
     return major, minor
 
 
-def _multiply(a: Tensor, b: Tensor, packed: Tensor, out: Tensor) -> None:
-    multiply_by_vendor(quantised_rows(a), unpacked(packed, *b.shape), out)
-
-
-BY_VENDOR = PackedArithmetic(_multiply, packed_columns, packed_bytes, missing_block_scales)
+BY_VENDOR = PackedArithmetic(
+    lambda a, b, packed, out: multiply_by_vendor(quantised_rows(a), unpacked(packed, *b.shape), out),
+    packed_columns,
+    packed_bytes,
+    missing_block_scales,
+)
 """Quantise B, unless it is packed, and A; then torch's `scaled_mm`."""

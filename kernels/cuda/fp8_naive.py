@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Matrix
 from ..e4m3 import LARGEST, NAN, decode, encode
-
-Array = npt.NDArray[Any]
 
 BLOCK = 128
 """Elements along k, and columns of B, that share a scale; of A each row has scales of its own.
@@ -21,7 +17,7 @@ FLOOR = 2.0**-100
 """Least magnitude that a scale is computed from, so that neither the scale nor its inverse leaves float32."""
 
 
-def scale_of(largest: Array) -> tuple[Array, Array]:
+def scale_of(largest: Matrix) -> tuple[Matrix, Matrix]:
     """Return the scales and their inverses (float32) of blocks with these largest finite magnitudes.
 
     A block is its scale times e4m3 values up to 448; blocks of zeros have the scale 1.
@@ -32,7 +28,7 @@ def scale_of(largest: Array) -> tuple[Array, Array]:
     return np.where(zero, one, floored / top), np.where(zero, one, top / floored)
 
 
-def quantise_rows(a: Array) -> tuple[Array, Array]:
+def quantise_rows(a: Matrix) -> tuple[Matrix, Matrix]:
     """Return A (m, k) as e4m3 bits (m, k) and scales (m, ceil(k / 128)), one for every 128 elements of a row.
 
     Entries that are not finite become NaN, and do not change the scale of their block.
@@ -40,22 +36,22 @@ def quantise_rows(a: Array) -> tuple[Array, Array]:
     return _quantised(a, (1, BLOCK))
 
 
-def quantise_blocks(b: Array) -> tuple[Array, Array]:
+def quantise_blocks(b: Matrix) -> tuple[Matrix, Matrix]:
     """Return B (k, n) as e4m3 bits (k, n) and scales (ceil(k / 128), ceil(n / 128)), one for every 128 x 128 block."""
     return _quantised(b, (BLOCK, BLOCK))
 
 
-def largest_of_blocks(x: Array, block: tuple[int, int]) -> Array:
+def largest_of_blocks(x: Matrix, block: tuple[int, int]) -> Matrix:
     """Return the largest finite magnitude of every block of a matrix, float32; 0 for a block without finite entries."""
     wide = np.asarray(x, np.float32)
     height, width = (-(-size // part) for size, part in zip(wide.shape, block, strict=True))
     padded = np.zeros((height * block[0], width * block[1]), np.float32)
     padded[: wide.shape[0], : wide.shape[1]] = np.abs(np.where(np.isfinite(wide), wide, 0))
-    found: Array = padded.reshape(height, block[0], width, block[1]).max(axis=(1, 3))
+    found: Matrix = padded.reshape(height, block[0], width, block[1]).max(axis=(1, 3))
     return found
 
 
-def scaled_product(a: tuple[Array, Array], b: tuple[Array, Array]) -> Array:
+def scaled_product(a: tuple[Matrix, Matrix], b: tuple[Matrix, Matrix]) -> Matrix:
     """Compute C (m, n) in float32 of quantised A and B: products of 128 elements along k, times both scales, summed.
 
     The products of a block are exact to float64 and rounded to float32 once; the sum over blocks is in float32.
@@ -72,12 +68,12 @@ def scaled_product(a: tuple[Array, Array], b: tuple[Array, Array]) -> Array:
     return total
 
 
-def fp8_product(a: Array, b: Array) -> Array:
+def fp8_product(a: Matrix, b: Matrix) -> Matrix:
     """Compute C = A B in float32 for A (m, k) and B (k, n) of float32 or float16, both quantised first."""
     return scaled_product(quantise_rows(a), quantise_blocks(b))
 
 
-def _quantised(x: Array, block: tuple[int, int]) -> tuple[Array, Array]:
+def _quantised(x: Matrix, block: tuple[int, int]) -> tuple[Matrix, Matrix]:
     rows, cols = x.shape
     wide = np.asarray(x, np.float32)
     finite = np.isfinite(wide)

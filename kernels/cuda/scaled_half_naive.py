@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Matrix
 from .float16_pairs import LOST, MOST_SHIFT, TOP
 
-Array = npt.NDArray[Any]
 
-
-def scale_lines(x: Array, axis: int) -> tuple[Array, Array]:
+def scale_lines(x: Matrix, axis: int) -> tuple[Matrix, Matrix]:
     """Return x (float32) in float16, its rows (axis 0) or columns (1) scaled, and the exponents of their scales.
 
     The largest magnitude of a line is scaled to between 2^(TOP - 1) and 2^TOP, by at most 2^MOST_SHIFT. Lines of zeros
@@ -27,7 +23,7 @@ def scale_lines(x: Array, axis: int) -> tuple[Array, Array]:
         return scaled.astype(np.float32).astype(np.float16), shifts
 
 
-def as_tf32(x: Array) -> Array:
+def as_tf32(x: Matrix) -> Matrix:
     """Round float32 to tf32, to nearest; magnitudes that would become infinite are truncated."""
     bits = np.asarray(x, np.float32).view(np.int32)
     size = bits & 0x7FFFFFFF
@@ -35,7 +31,7 @@ def as_tf32(x: Array) -> Array:
     return np.where(np.isfinite(x), rounded.astype(np.int32).view(np.float32), x)
 
 
-def loses_too_much(a: Array, b: Array, rounding: float) -> bool:
+def loses_too_much(a: Matrix, b: Matrix, rounding: float) -> bool:
     """Return whether a row or column of the product of scaled A and B may lose more than `rounding` by small entries.
 
     See `scaled_half.scaled_half_product` for the bound; true if an entry is not finite.
@@ -54,7 +50,7 @@ def loses_too_much(a: Array, b: Array, rounding: float) -> bool:
     return False
 
 
-def scaled_half_product(a: Array, b: Array, rounding: float) -> Array:
+def scaled_half_product(a: Matrix, b: Matrix, rounding: float) -> Matrix:
     """Compute C = A B in float32 for float32 matrices, by scaled float16, or in tf32 where that may lose too much."""
     (left, rows), (right, cols) = scale_lines(a, 0), scale_lines(b, 1)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -17,8 +17,7 @@ from ..cpu.executor import StagedCore
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
-from ..cpu.reasons import basic_reason
-from ..cpu.strategy import CpuStrategy, priced
+from ..cpu.strategy import CpuStrategy, basic_reason, priced
 from ..dtypes import dtype_of
 from ..identity import IdentityKey
 from ..planning.machine import Machine

@@ -24,8 +24,7 @@ class ExactBench:
     def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
         """See `Bench.operands`: uniformly random entries."""
         rng = np.random.default_rng(seed)
-        shapes = ((*request.batch_a, request.m, request.k), (*request.batch_b, request.k, request.n))
-        out_shape = (*request.batch, request.m, request.n)
+        *shapes, out_shape = request.shapes
         if request.dtype == BITS:
             first, second = (BitMatrix.random(*shape, seed=rng) for shape in shapes)
             return first, second, BitMatrix.zeros(*out_shape)

@@ -111,8 +111,8 @@ class Reductions:
 
 
 @dataclass(frozen=True)
-class Floats(LevelArithmetic):
-    """Integers stored as floats."""
+class ArraySums(LevelArithmetic):
+    """Arrays of integers stored as floats, or of words of bits."""
 
     dtype: np.dtype[Any]
     reductions: Reductions
@@ -173,7 +173,7 @@ def float_core(
         _each(level.right, bounds[1], modulus, limit),
         _each(level.merge, inner.bound, modulus, limit),
     )
-    arithmetic = Floats(np.dtype(dtype), Reductions(modulus, reduced, not pure, each))
+    arithmetic = ArraySums(np.dtype(dtype), Reductions(modulus, reduced, not pure, each))
     bound = level.merge.norm * inner.bound if pure else half(modulus)
     return ExactLevel(level, sizes, block, arithmetic, inner, bound, pure)
 

@@ -8,23 +8,18 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..arrays import Sizes
 from ..codegen.host import has_features
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
-from .bits import LINE_WORDS, words_of
-from .level import Blocks, ExactLevel, LevelArithmetic, Pair
-from .schemes import ExactMap, RingMaps
-
-Words = npt.NDArray[np.uint64]
+from .bits import LINE_WORDS, Words, words_of
+from .floats import ArraySums, Reductions
+from .level import ExactLevel, LevelArithmetic
+from .schemes import RingMaps
 
 WORDS = np.dtype(np.uint64)
-
-UNITS = np.ones(1, WORDS)
-"""In place of the coefficients of sums of words, which are all 1."""
 
 WIDENED = 17 / 16
 """Maximum factor by which blocks are widened to rows of whole cache lines, which can be stored past the caches."""
@@ -101,20 +96,16 @@ class BitLeaf:
         return [Stage(f"{times} products {m}x{k}x{n}", 2 * times * m * k * n, moved, product=self.sizes)]
 
 
-class Bits(LevelArithmetic):
-    """Words of bits: sums are XORs."""
+class Bits(ArraySums):
+    """Words of bits: sums are XORs, whose coefficients, all 1, are not read."""
 
-    dtype = WORDS
     per_term = 64
+
+    def __init__(self) -> None:
+        super().__init__(WORDS, Reductions(0, False, False, (False,) * 3))
 
     def width(self, cols: int) -> int:
         return words_of(cols)
-
-    def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        from .combine import sum_blocks
-
-        terms = *source, *target, block, sums.starts, sums.places, UNITS, UNITS[0]
-        parallel_rows(lambda i, j: sum_blocks(*terms, i, j), block[0], threads)
 
     def passes(self, read: int, written: int, copied: int, width: int) -> int:
         """See `LevelArithmetic.passes`: rows that are no whole cache lines are fetched before they are written."""

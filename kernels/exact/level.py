@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arrays import Sizes
+from ..arrays import Array, Sizes
 from ..cpu.threads import parallel_rows, parallel_tasks
 from ..cpu.workspace import aligned
 from ..planning.strategy import Stage
 from .schemes import ExactMap, RingMaps
-
-Array = Any
-"""A numpy array, or a tensor."""
 
 Pair = tuple[int, int]
 Places = npt.NDArray[np.int64]

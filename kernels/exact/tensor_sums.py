@@ -49,7 +49,7 @@ class TensorSums(LevelArithmetic):
         return words_of(cols)
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        from .triton_sums import sum_blocks
+        from .triton_bits import sum_blocks
 
         (x, froms), (y, tos), (rows, words) = source, target, block
         # In words of 32 bits.

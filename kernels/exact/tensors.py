@@ -1,6 +1,6 @@
 """Cores of exact products of tensors on a GPU: int8 with the parity taken and levels above it, float64, 8-bit digits.
 
-Bits are int64 words as in `BitMatrix`; integers are int64. Measured rates: `cuda_costs`.
+Bits are int64 words as in `BitMatrix`; integers are int64. Measured rates: `cuda`.
 """
 
 from __future__ import annotations

@@ -119,7 +119,8 @@ def multiply(
     if automatic and unlimited and not _has_plans(a, b):
         return _by_numpy(a, b, out)
     request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace, max_abs=max_abs)
-    if _is_classical(scheme, levels) and strategy is None:
+    classical = levels == 0 or (not is_single(scheme) and isinstance(scheme, Sequence) and not scheme)
+    if classical and strategy is None:
         if max_abs is None:
             return np.matmul(a, b, out=out)
         scheme, levels, strategy = AUTO, None, "vendor"
@@ -179,7 +180,3 @@ def _is_numpy_plan(plan: Plan, a: Matrix, b: Matrix) -> bool:
 
     plain = plan.candidate.strategy == "vendor" and not plan.workspace and a.dtype in FLOATS
     return plain and a.ndim == b.ndim == 2 and library_for(plan.request, plan.machine.profile) is NUMPY
-
-
-def _is_classical(scheme: object, levels: int | None) -> bool:
-    return levels == 0 or (not is_single(scheme) and isinstance(scheme, Sequence) and not scheme)

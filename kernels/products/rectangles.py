@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..operand_kinds import Array
+from ..arrays import Array
 from .triangular import grouped, ungrouped
 
 Multiply = Callable[[Array, Array, Triangle, str | None], Array]

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..arrays import Matrix
+from ..arrays import Array, Matrix
 from ..causal.block_masks import scheme_reason
 from ..codegen.certified import SchemeLike, certified
 from ..plans.decisions import AUTO, executor_for
@@ -18,9 +18,6 @@ from ..plans.removed import removal_of
 from ..request import Request, structures_of
 from ..structure import DENSE, BlockMask
 from .arrays import multiply
-
-Array = Any
-"""A numpy array or a torch tensor."""
 
 STRATEGIES = ("vendor", "strips", "kernel")
 """Strategies without a program."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ..arrays import Array as Array
+from ..arrays import Matrix as Matrix
+from ..arrays import Tensor as Tensor
 from .pattern import Pattern
-
-Matrix = npt.NDArray[Any]
-Tensor = Any
-
-Array = Any
-"""A numpy array or a torch tensor."""
 
 Factors = Sequence[Array]
 """The parameters of the factors of a matrix, left-most first."""

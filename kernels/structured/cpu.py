@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cpu.reasons import basic_reason
+from ..cpu.strategy import basic_reason
 from ..cpu.threads import parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, Pool, shared_pool
 from ..dtypes import dtype_of

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from ...errors import PlanError
+from ..arrays import Tensor
 from ..cuda.dtypes import allows_tf32, dense_precision
 from ..cuda.machine import index_of, require_device
 from ..cuda.requests import request_of
@@ -18,8 +19,6 @@ from ..plans.decisions import AUTO, defer, learning_executor, learns, plan_for
 from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, INT8, Request
 from .recipe import ProductRecipe, named
-
-Tensor = Any
 
 SMALL = 1 << 28
 """Multiplications of a product below which `auto` calls torch without planning: launches alone would cost the gain.

@@ -12,10 +12,10 @@ from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
-from ..causal.block_masks import TILE, Mask, block_sizes, check_square, coarse_mask, kinds_of, runs_of, scheme_reason
+from ..arrays import is_tensor
+from ..causal.block_masks import TILE, Mask, block_sizes, coarse_mask, kinds_of, runs_of, scheme_reason
 from ..codegen.certified import SchemeLike, certified
 from ..cuda.requests import check_alike
-from ..operand_kinds import is_tensor
 from ..products.triangular import masked
 from .bilinear import Options, check_inner, define_bilinear, sum_to
 from .flops import classical_flops, flop_formula
@@ -132,7 +132,8 @@ def _cut_halves(matrix: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, i
 
 def _cut(block: Tensor, upper: bool) -> None:
     """Zero the elements outside the triangle of a square block, in place."""
-    check_square(tuple(block.shape))
+    if block.numel() and block.shape[0] != block.shape[1]:
+        raise PlanError(f"a triangular block of the mask must be square, but it is {tuple(block.shape)}")
     block.copy_(block.triu() if upper else block.tril())
 
 

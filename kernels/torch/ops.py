@@ -16,7 +16,7 @@ from torch import Tensor
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import dense_precision
-from ..cuda.requests import check_alike
+from ..cuda.requests import check_alike, layout_of
 from ..learning import deferred
 from ..out import check_out
 from ..planning.trials.lesson import LearningExecutor
@@ -277,16 +277,12 @@ def _is_processors(a: Tensor, b: Tensor) -> bool:
     (k, n), rows = b.shape, math.prod(a.shape[:-1])
     if rows * k * n < SMALL or a.shape[-1] != k:
         return True  # torch reports misfits
-    layouts = (Layout.ROWS if a.stride(-1) == 1 else Layout.SCATTERED, _layout(b), Layout.ROWS)
+    layouts = (Layout.ROWS if a.stride(-1) == 1 else Layout.SCATTERED, layout_of(b), Layout.ROWS)
     request = Request(rows, k, n, str(a.dtype).removeprefix("torch."), layouts=layouts)
     if learns(request):
         learning = learning_executor(request, wait=False)
         return learning is None or learning.left_to("torch")
     return plan_and_executor(request)[0].candidate.strategy == "vendor"
-
-
-def _layout(matrix: Tensor) -> Layout:
-    return Layout.ROWS if matrix.stride(-1) == 1 else Layout.COLUMNS if matrix.stride(-2) == 1 else Layout.SCATTERED
 
 
 _AUTO = ProductRecipe()

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
 
 from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
+from ..arrays import Tensor
 from ..cuda.machine import require_device
 from ..cuda.precompile import PrecompileReport, Progress, compile_ahead
 from . import dispatch
 from .ops import recipe_of
 from .recipe import ProductRecipe
-
-Tensor = Any
 
 
 def compile_products(

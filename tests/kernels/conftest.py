@@ -1,4 +1,4 @@
-"""Schemes built by hand, random matrices, and what a product of blocks must be."""
+"""Classical schemes, random matrices, and what a product of blocks must be."""
 
 import contextlib
 import os
@@ -13,15 +13,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lcma.kernels import Executor, Machine, Plan, Pool, Profile, learning
+from lcma.kernels import Executor, Machine, Plan, Pool, Profile, learning, register_strategy, unregister_strategy
 from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu import machine as cpu_machine_module
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.machine import cpu_machine
-from lcma.kernels.dense.pool import OrientedScheme
+from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
+from lcma.kernels.planning.profile import GemmRate, unmeasured
 from lcma.kernels.planning.trials import clock
-from lcma.schemes_db import Kind, Q, Scheme, Target, Z, parse_target
+from lcma.schemes_db import Kind, Q, Scheme, Target, parse_target
+from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.resolve import resolve
 
 
@@ -44,16 +46,20 @@ def run_checks(request):
     return run
 
 
-@pytest.fixture
-def compile_kernel(tmp_path):
-    """compile_kernel(kernel, types, constants, options, aligned=(), capability=90): Triton's kernel without a GPU.
+SHARED = {80: 166912, 89: 101376, 90: 232448}
+"""Bytes of shared memory that a block may have, by capability."""
 
-    Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch would find. A
-    tuple has a tuple of types, and (name, i) in `constants` is its element i.
-    Gives what was compiled, and registers and bytes of stack of a thread.
+
+@pytest.fixture
+def fitted(tmp_path):
+    """fitted(kernel, types, constants, warps, stages=3, **limits): Triton's kernel, compiled within a GPU's limits.
+
+    Needs no GPU. Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch
+    would find. A tuple has a tuple of types, and (name, i) in `constants` is its element i. `registers` and `spills`,
+    bytes of stack, are those of a thread.
     """
 
-    def compiled(kernel, types, constants, options, aligned=(), capability=90):
+    def fits(kernel, types, constants, warps, stages=3, *, spills=0, registers=255, aligned=(), capability=90):
         import triton
         from triton.backends.compiler import GPUTarget
         from triton.compiler import ASTSource
@@ -77,26 +83,11 @@ def compile_kernel(tmp_path):
         known = [name for name in kernel.arg_names if aligned == "all" or name in aligned]
         hints = {path: [["tt.divisibility", 16]] for name in known for path in hinted((place(name),), types[name])}
         source = ASTSource(kernel, types, values, hints)
+        options = {"num_warps": warps, "num_stages": stages}
         made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
         report = resources(made.asm["cubin"], tmp_path)
-        return made, *(int(re.search(rf"{what}:(\d+)", report).group(1)) for what in ("REG", "STACK"))
-
-    return compiled
-
-
-SHARED = {80: 166912, 89: 101376, 90: 232448}
-"""Bytes of shared memory that a block may have, by capability."""
-
-
-@pytest.fixture
-def fitted(compile_kernel):
-    """fitted(kernel, types, constants, warps, stages=3, **limits): a compiled kernel that is within a GPU's limits."""
-
-    def fits(kernel, types, constants, warps, stages=3, *, spills=0, registers=255, aligned=(), capability=90):
-        options = {"num_warps": warps, "num_stages": stages}
-        made, of_thread, spilled = compile_kernel(kernel, types, constants, options, aligned, capability)
-        assert of_thread <= registers
-        assert spilled <= spills
+        for what, most in (("REG", registers), ("STACK", spills)):
+            assert int(re.search(rf"{what}:(\d+)", report).group(1)) <= most, what
         assert made.metadata.shared <= SHARED[capability]
         return made
 
@@ -104,31 +95,17 @@ def fitted(compile_kernel):
 
 
 @pytest.fixture
-def strassen() -> Scheme:
-    """Strassen's <2,2,2;7>, written out."""
-    u = [[1, 0, 0, 1], [0, 0, 1, 1], [1, 0, 0, 0], [0, 0, 0, 1], [1, 1, 0, 0], [-1, 0, 1, 0], [0, 1, 0, -1]]
-    v = [[1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, -1], [-1, 0, 1, 0], [0, 0, 0, 1], [1, 1, 0, 0], [0, 0, 1, 1]]
-    w = [[1, 0, 0, 1], [0, 0, 1, -1], [0, 1, 0, 1], [1, 0, 1, 0], [-1, 1, 0, 0], [0, 0, 0, 1], [1, 0, 0, 0]]
-    factors = (np.reshape(rows, (7, 2, 2)) for rows in (u, v, w))
-    return Scheme.from_arrays(Target.general(2, 2, 2), *factors, name="strassen by hand")
-
-
-def _classical(target: Target | str, scale: int = 1) -> Scheme:
-    target = parse_target(target) if isinstance(target, str) else target
-    m, k, n = target.shape
-    factors = []
-    for column, (rows, cols) in enumerate(((m, k), (k, n), (m, n))):
-        dense = np.zeros((len(target.terms), rows * cols), np.int64)
-        dense[np.arange(len(dense)), target.terms[:, column]] = 1
-        factors.append(dense.reshape(-1, rows, cols))
-    factors[0] *= scale
-    return Scheme.from_arrays(target, *factors, Z if scale == 1 else Q, denominators=(1, 1, scale))
-
-
-@pytest.fixture
 def classical():
     """classical(target, scale=1): a product for every nonzero of the target; U times `scale`, W over it."""
-    return _classical
+
+    def of(target: Target | str, scale: int = 1) -> Scheme:
+        scheme = naive(parse_target(target) if isinstance(target, str) else target)
+        if scale == 1:
+            return scheme
+        u, v, w = (factor.dense for factor in scheme.factors)
+        return Scheme.from_arrays(scheme.target, scale * u, v, w, Q, denominators=(1, 1, scale))
+
+    return of
 
 
 @pytest.fixture
@@ -139,6 +116,13 @@ def machine_of():
         return replace(cpu_machine(profile=profile, threads=threads), **{"wisdom": None, **facts})
 
     return of
+
+
+@pytest.fixture
+def flat(strassen, machine_of) -> Machine:
+    """This machine on one thread with 100 Gflop/s and 50 GB/s at every size, and Strassen's scheme alone."""
+    rates = (GemmRate("float32", 64, 64, 64, 1e11),)
+    return machine_of(Profile("flat", "test", (), rates, 5e10, 5e10, add_rate=1e12), schemes=SchemePool.of([strassen]))
 
 
 @pytest.fixture
@@ -153,9 +137,10 @@ def build_with():
 
 @pytest.fixture
 def draw():
-    """draw(rng, shape, dtype): standard normal numbers, or small integers."""
+    """draw(shape, dtype="float64"): standard normal numbers, or small integers; others in every call of a test."""
+    of_test = np.random.default_rng(0)
 
-    def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    def drawn(shape: tuple[int, ...], dtype: str = "float64", rng: np.random.Generator = of_test) -> np.ndarray:
         if dtype.startswith("int"):
             return rng.integers(-1000, 1000, shape).astype(dtype)
         if dtype.startswith("complex"):
@@ -167,15 +152,10 @@ def draw():
 
 def _mask(kinds, shape: tuple[int, int]) -> np.ndarray:
     """Return the mask of the elements that are present, for blocks of ceil(size / parts)."""
-    height, width = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
-    mask = np.zeros(shape, bool)
-    for p, row in enumerate(kinds):
-        for q, kind in enumerate(row):
-            part = mask[p * height : (p + 1) * height, q * width : (q + 1) * width]
-            whole = np.ones(part.shape, bool)
-            parts = {Kind.ABSENT: ~whole, Kind.FULL: whole, Kind.LOWER: np.tril(whole), Kind.UPPER: np.triu(whole)}
-            part[...] = parts[kind]
-    return mask
+    block = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
+    whole = np.ones(block, bool)
+    parts = {Kind.ABSENT: ~whole, Kind.FULL: whole, Kind.LOWER: np.tril(whole), Kind.UPPER: np.triu(whole)}
+    return np.block([[parts[kind] for kind in row] for row in kinds])[: shape[0], : shape[1]]
 
 
 @pytest.fixture
@@ -211,11 +191,7 @@ def holds():
 @pytest.fixture
 def no_rates(monkeypatch):
     """Nothing is known of this machine: plans are ranked by arithmetic and bytes."""
-    from lcma.kernels.cpu import machine
-    from lcma.kernels.planning.cache import plan_cache
-    from lcma.kernels.planning.profile import unmeasured
-
-    monkeypatch.setattr(machine, "profile_for", lambda dtype: unmeasured())
+    monkeypatch.setattr(cpu_machine_module, "profile_for", lambda dtype: unmeasured())
     plan_cache.clear()
 
 
@@ -225,6 +201,21 @@ def every_layer_gains(monkeypatch):
     from lcma.kernels.torch import acceleration
 
     monkeypatch.setattr(acceleration._Planner, "_decided", lambda self, requests: ("2x2x2:7", 1.2, None))
+
+
+@pytest.fixture
+def registered():
+    """registered(strategy): it is known until the end of the test."""
+    known = []
+
+    def register(strategy):
+        register_strategy(strategy)
+        known.append(strategy)
+        return strategy
+
+    yield register
+    for strategy in known:
+        unregister_strategy(strategy)
 
 
 class Table(clock.HostClock):

@@ -38,7 +38,7 @@ DENSE = {
     "strassen * strassen": ("strassen", "strassen"),
     "laderman * strassen": ("laderman", "strassen"),
 }
-METHODS = ("batch", "tasks", "loop")
+METHODS = {"batch": CpuMethod(), "tasks": CpuMethod(tasks=True), "loop": CpuMethod(loop=True)}
 STRUCTURED = ("tri-left", "tri-right:upper", "tri-out", "tri-out:upper")
 MASK = "3x2x3:blocks(F./FF/.F,F.F/FFF,F../FL./.FF)"
 GROUPED = ("eca-stage1", "4x4x4-tri-out-r34", "2x2x2-tri-left-r6")
@@ -47,31 +47,24 @@ TRIANGLES = tuple(Triangle(side, upper) for side in SIDES for upper in (False, T
 
 @dataclass(frozen=True)
 class Case:
-    """An executor, and the product that it runs; `garbage`: NaN outside the triangle of an operand."""
+    """An executor, made for sizes, dtype and layouts, and the product that it runs.
 
-    make: Callable[[], Any]
+    `garbage`: NaN outside the triangle of an operand.
+    """
+
+    make: Callable[[tuple[int, int, int], str, tuple[bool, bool, bool]], Any]
     sizes: tuple[int, int, int]
     dtype: str = "float32"
     by_columns: tuple[bool, bool, bool] = (False, False, False)
     garbage: Triangle | None = None
 
 
-def level(
-    program: Program, sizes: tuple[int, int, int], dtype: str, columns: tuple[bool, bool, bool], method: str
-) -> Any:
-    return Level(program, sizes, dtype, columns, CpuMethod(method == "tasks", method == "loop"))
+def half(triangle: Triangle, strips: int, sizes: tuple[int, int, int], dtype: str, _: object) -> Any:
+    return HalfProduct(triangle, sizes, dtype, strips)
 
 
-def grouped(program: Program, sizes: tuple[int, int, int], dtype: str, columns: tuple[bool, bool, bool]) -> Any:
-    return Level(program, sizes, dtype, columns, CpuMethod(grouped=True))
-
-
-def half(triangle: Triangle, sizes: tuple[int, int, int], dtype: str, strips: int, clean: bool = True) -> Any:
-    return HalfProduct(triangle, sizes, dtype, strips, clean=clean)
-
-
-def int8(program: Program | None, sizes: tuple[int, int, int]) -> Any:
-    return Leaf(sizes, "int8") if program is None else level(program, sizes, "int8", (False,) * 3, "loop")
+def leaf(sizes: tuple[int, int, int], dtype: str, _: object) -> Any:
+    return Leaf(sizes, dtype)
 
 
 def nested(*names: str) -> Program:
@@ -89,12 +82,9 @@ def cases() -> Iterator[tuple[str, Case]]:
     yield from _grouped()
     yield from _strips()
     for name in ("none", "strassen", "laderman * strassen"):
-        names = () if name == "none" else DENSE[name]
+        make = leaf if name == "none" else partial(Level, nested(*DENSE[name]), method=METHODS["loop"])
         for sizes in ((34, 46, 38), (6, 2300, 7)):
-            yield (
-                f"int8 {name} {sizes}",
-                Case(partial(int8, nested(*names) if names else None, sizes), sizes, "int8"),
-            )
+            yield f"int8 {name} {sizes}", Case(make, sizes, "int8")
 
 
 def _dense() -> Iterator[tuple[str, Case]]:
@@ -102,13 +92,11 @@ def _dense() -> Iterator[tuple[str, Case]]:
     every = tuple(itertools.product((False, True), repeat=3))
     runs = [((36, 36, 36), "float32", rows), ((67, 59, 71), "float64", rows), ((1, 5, 3), "float32", rows)]
     runs += [((30, 26, 38), dtype, rows) for dtype in ("complex64", "int32")]
-    for (name, names), method in itertools.product(DENSE.items(), METHODS):
+    for (name, names), (how, method) in itertools.product(DENSE.items(), METHODS.items()):
+        make = partial(Level, nested(*names), method=method)
         more = [((35, 36, 37), "float32", columns) for columns in every] if name == "strassen * strassen" else []
         for sizes, dtype, columns in runs + more:
-            yield (
-                f"{method} {name} {sizes} {dtype} {_letters(columns)}",
-                Case(partial(level, nested(*names), sizes, dtype, columns, method), sizes, dtype, columns),
-            )
+            yield f"{how} {name} {sizes} {dtype} {_letters(columns)}", Case(make, sizes, dtype, columns)
 
 
 def _structured() -> Iterator[tuple[str, Case]]:
@@ -117,17 +105,10 @@ def _structured() -> Iterator[tuple[str, Case]]:
         programs[form] = program.nested({ProductKind.FULL: nested("strassen")})
     programs["mask"] = program_of(naive(parse_target(MASK)))
     columns = ((False, False, False), (True, False, True))
-    for (form, program), method, layout in itertools.product(programs.items(), METHODS, columns):
+    for (form, program), (how, method), layout in itertools.product(programs.items(), METHODS.items(), columns):
+        make, garbage = partial(Level, program, method=method), triangle_of(program.target)
         for sizes in ((300, 300, 300), (37, 37, 37)) if form != "mask" else ((45, 40, 45),):
-            yield (
-                f"{method} {form} {sizes} {_letters(layout)}",
-                Case(
-                    partial(level, program, sizes, "float32", layout, method),
-                    sizes,
-                    by_columns=layout,
-                    garbage=_triangle(program),
-                ),
-            )
+            yield f"{how} {form} {sizes} {_letters(layout)}", Case(make, sizes, "float32", layout, garbage)
 
 
 def _grouped() -> Iterator[tuple[str, Case]]:
@@ -145,10 +126,9 @@ def _grouped() -> Iterator[tuple[str, Case]]:
             program = TriangularSource(name, triangle).program
             if name == "2x2x2-tri-left-r6":  # with a level below for its full products
                 program = program.nested({ProductKind.FULL: nested("strassen")})
-            yield (
-                f"grouped {name} {label} {sizes} {dtype} {_letters(layout)}",
-                Case(partial(grouped, program, sizes, dtype, layout), sizes, dtype, layout, triangle),
-            )
+            make = partial(Level, program, method=CpuMethod(grouped=True))
+            text = f"grouped {name} {label} {sizes} {dtype} {_letters(layout)}"
+            yield text, Case(make, sizes, dtype, layout, triangle)
 
 
 def _strips() -> Iterator[tuple[str, Case]]:
@@ -156,16 +136,9 @@ def _strips() -> Iterator[tuple[str, Case]]:
     for triangle, layout in itertools.product(TRIANGLES, layouts):
         m, k, n = {"out": (90, 41, 90), "left": (90, 90, 41), "right": (41, 90, 90)}[triangle.side]
         label = f"{triangle.side}{':upper' * triangle.upper} {_letters(layout)}"
-        sizes = (m, k, n)
         for count in (1, 4):
-            yield (
-                f"strips {label} {count}",
-                Case(partial(half, triangle, sizes, "float32", count), sizes, "float32", layout, triangle),
-            )
-
-
-def _triangle(program: Program) -> Triangle | None:
-    return triangle_of(program.target)
+            make = partial(half, triangle, count)
+            yield f"strips {label} {count}", Case(make, (m, k, n), "float32", layout, triangle)
 
 
 def _letters(columns: tuple[bool, bool, bool]) -> str:
@@ -200,16 +173,15 @@ def operands(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 def record(case: Case, threads: int) -> dict[str, Any]:
     """Return the record: the sha256 of C and of the stages, and the workspace."""
-    core = case.make()
+    core = case.make(case.sizes, case.dtype, case.by_columns)
     if hasattr(core, "compile"):
         core.compile()
     a, b = operands(case)
     m, _, n = case.sizes
     dtype = np.int32 if case.dtype == "int8" else a.dtype
     out = np.empty((m, n), dtype, order="F" if case.by_columns[2] else "C")
-    out.view(np.uint8 if case.dtype.startswith("int") else dtype)[...] = (
-        0x7F if case.dtype.startswith("int") else np.nan
-    )
+    is_integer = case.dtype.startswith("int")
+    out.view(np.uint8 if is_integer else dtype)[...] = 0x7F if is_integer else np.nan
     workspace = core.workspace(threads)
     with Pool(poison=True).take(workspace) as arena:
         core.run(a, b, out, arena, threads)

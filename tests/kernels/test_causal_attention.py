@@ -1,8 +1,10 @@
 """Exact causal attention against torch's own, forward and backward."""
 
+from functools import partial
+
 import pytest
 
-from lcma.errors import PlanError
+from .refusal import refuses
 
 torch = pytest.importorskip("torch")
 
@@ -10,13 +12,11 @@ from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
 from lcma.kernels.torch.attention import causal_attention  # noqa: E402
 from lcma.kernels.triangular import causal_qk  # noqa: E402
 
+from .gradients import drawn, same_gradients  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
-
-
-def drawn(*shape, dtype=torch.float64, grad=True):
-    return torch.randn(*shape, dtype=dtype, requires_grad=grad)
 
 
 @pytest.mark.parametrize("choice", [{"strategy": "products"}, {"scheme": "eca-stage1"}], ids=str)
@@ -27,11 +27,8 @@ def drawn(*shape, dtype=torch.float64, grad=True):
 def test_like_torch_forward_and_backward(choice, sizes):
     heads, shared, rows, cols, width = sizes
     q, k, v = drawn(2, heads, rows, width), drawn(2, shared, cols, width), drawn(2, shared, cols, width)
-    ours = causal_attention(q, k, v, enable_gqa=True, **choice)
-    theirs = sdpa(q, k, v, is_causal=True, enable_gqa=True)
-    torch.testing.assert_close(ours, theirs)
-    ask = torch.randn_like(ours)
-    torch.testing.assert_close(torch.autograd.grad(ours, (q, k, v), ask), torch.autograd.grad(theirs, (q, k, v), ask))
+    theirs = partial(sdpa, is_causal=True, enable_gqa=True)
+    same_gradients(partial(causal_attention, enable_gqa=True, **choice), theirs, (q, k, v))
 
 
 def test_gradients_with_bias_sinks_and_dropout():
@@ -91,12 +88,7 @@ def test_compiled_whole(choice):
         return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy=choice)
 
     torch._dynamo.reset()
-    compiled = torch.compile(ours, fullgraph=True, backend="aot_eager")
-    operands = q, k, v, bias, sinks
-    first, second = compiled(*operands), ours(*operands)
-    torch.testing.assert_close(first, second)
-    ask = torch.randn_like(first)
-    torch.testing.assert_close(torch.autograd.grad(first, operands, ask), torch.autograd.grad(second, operands, ask))
+    same_gradients(torch.compile(ours, fullgraph=True, backend="aot_eager"), ours, (q, k, v, bias, sinks))
 
 
 def test_sinks_are_a_key_without_a_value():
@@ -149,13 +141,8 @@ def test_errors_stay_within_twice_the_standard_algorithms():
 
 def test_refusals_name_the_mend():
     q = torch.randn(1, 2, 4, 3)
-    with pytest.raises(PlanError, match="enable_gqa"):
-        causal_attention(q, q[:, :1], q[:, :1])
-    with pytest.raises(PlanError, match="leave strategy out"):
-        causal_attention(q, q, q, torch.zeros(4, 4), strategy="sdpa")
-    with pytest.raises(PlanError, match="without the mask"):
-        causal_attention(q, q, q, is_causal=False)
-    with pytest.raises(PlanError, match="common floating dtype"):
-        causal_attention(q, q.double(), q)
-    with pytest.raises(PlanError, match="do not mix"):
-        causal_qk(q, q.numpy())
+    refuses("enable_gqa", causal_attention, q, q[:, :1], q[:, :1])
+    refuses("leave strategy out", causal_attention, q, q, q, torch.zeros(4, 4), strategy="sdpa")
+    refuses("without the mask", causal_attention, q, q, q, is_causal=False)
+    refuses("common floating dtype", causal_attention, q, q.double(), q)
+    refuses("do not mix", causal_qk, q, q.numpy())

@@ -10,7 +10,7 @@ from lcma.errors import CatalogError, PlanError  # noqa: E402
 from lcma.kernels import Request, executor_for  # noqa: E402
 from lcma.kernels.causal import cuda  # noqa: E402
 from lcma.kernels.causal.candidates import TriangularSource, scheme_names  # noqa: E402
-from lcma.kernels.causal.naive import plain  # noqa: E402
+from lcma.kernels.causal.naive import plain, triangular  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
 from lcma.kernels.cuda import triangular_products  # noqa: E402
 from lcma.kernels.request import structures_of  # noqa: E402
@@ -29,10 +29,6 @@ def product(level, a, b):
     return out[0]
 
 
-def kept(x, upper):
-    return x.triu() if upper else x.tril()
-
-
 FEW = "2x2x2-tri-left-r6", "3x3x3-tri-left-r17", "eca-stage1", "eca-stage2", cuda.TWO_LEVELS
 """Schemes of every structure; one of two levels."""
 
@@ -46,9 +42,9 @@ def test_every_method_ignores_entries_outside_the_triangle(side, upper, names):
         level = level_of(choice, Triangle(side, upper))
         m, k, n = (8 * parts for parts in level.target.shape)
         a, b = (torch.randint(-9, 10, size, generator=generator).double() for size in ((m, k), (k, n)))
-        wanted = {"out": kept(a @ b, upper), "left": kept(a, upper) @ b, "right": a @ kept(b, upper)}[side]
+        wanted = plain(a, b, Triangle(side, upper))
         for x in {"left": [a], "right": [b]}.get(side, []):
-            x[kept(torch.ones_like(x), upper) == 0] = 77.0
+            x[triangular(torch.ones_like(x), upper) == 0] = 77.0
         assert torch.equal(product(level, a, b), wanted)
 
 
@@ -61,7 +57,7 @@ def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, choice, upper
     for block in (12, 7):  # halved twice, and not at all
         (m, k, n), size = level.target.shape, block
         a, b = (torch.randint(-9, 10, (rows * size, 2 * k), generator=generator).double() for rows in (m, n))
-        assert torch.equal(product(level, a, b.mT), kept(a @ b.mT, upper))
+        assert torch.equal(product(level, a, b.mT), triangular(a @ b.mT, upper))
 
 
 def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch):
@@ -77,7 +73,7 @@ def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch
     for side, dtype, cut in (("left", torch.float32, 4), ("left", torch.float64, 999), ("out", torch.float32, 999)):
         level = level_of(cuda.SCHEME, Triangle(side))
         a = torch.randint(-9, 10, (40, 40)).to(dtype)
-        wanted = a.tril() @ a if side == "left" else (a @ a).tril()
+        wanted = plain(a, a, Triangle(side))
         pieces.clear()
         assert torch.equal(product(level, a, a), wanted)
         inner = level.blocks(40, 40, 40, a.element_size())[1]  # whole segments of memory
@@ -103,7 +99,7 @@ def test_the_sums_of_b_are_made_once_for_half_products_too(side):
     prepared = level.prepare(b[:1])
     out = torch.full((2, 40, 40), float("nan"), dtype=torch.float64)
     level.run(a, replace(prepared, b=torch.full_like(b[:1], float("nan"))), out)
-    assert torch.equal(out, kept(a @ b[:1], False) if side == "out" else kept(a, False) @ b[:1])
+    assert torch.equal(out, plain(a, b[:1], Triangle(side)))
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -13,57 +13,43 @@ from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.shipped import shipped
 from lcma.verify import certify
 
-from .golden import chosen as golden_chosen
-from .golden import differences as golden_differences
+from .golden import differences
+from .golden.chosen import chosen
 
 GOLDEN = Path(__file__).parent / "golden"
+ROWS = differences.load("requests.json")
 GROUPS = [(device, triangular) for device in ("cpu", "cuda") for triangular in (False, True)]
 
 
-@pytest.fixture(scope="module")
-def differences():
-    return golden_differences
-
-
-@pytest.fixture(scope="module")
-def chosen():
-    return golden_chosen.chosen
-
-
-@pytest.fixture(scope="module")
-def rows(differences):
-    return differences.load("requests.json")
-
-
-def test_every_request_has_an_id_of_its_own(rows):
-    assert len(rows) == len({row["id"] for row in rows}) == 400
+def test_every_request_has_an_id_of_its_own():
+    assert len(ROWS) == len({row["id"] for row in ROWS}) == 400
 
 
 @pytest.mark.parametrize(("device", "triangular"), GROUPS)
-def test_plans_are_the_recorded_ones(differences, chosen, rows, device, triangular):
+def test_plans_are_the_recorded_ones(device, triangular):
     if device == "cuda" and triangular:
         pytest.importorskip("torch")
-    asked = [row for row in rows if (row["device"], row["triangle"] is not None) == (device, triangular)]
+    asked = [row for row in ROWS if (row["device"], row["triangle"] is not None) == (device, triangular)]
     assert len(asked) >= 40
     present = {row["id"]: chosen(row) for row in asked}
     found = differences.complaints(asked, differences.load("plans.json"), present, differences.load("differences.json"))
     assert not found, "\n".join([f"{len(found)} plans are not those that were recorded", *found])
 
 
-def test_every_listed_difference_has_a_request_a_reason_and_a_command(differences, rows):
+def test_every_listed_difference_has_a_request_a_reason_and_a_command():
     listed = differences.load("differences.json")
     names = [entry["request"] for entry in listed]
     assert len(names) == len(set(names))
-    assert set(names) <= {row["id"] for row in rows}
+    assert set(names) <= {row["id"] for row in ROWS}
     for entry in listed:
         assert entry["now"], entry
         assert entry["reason"].strip(), entry
         assert entry["command"].strip(), entry
-    assert set(differences.load("plans.json")) == {row["id"] for row in rows}
+    assert set(differences.load("plans.json")) == {row["id"] for row in ROWS}
 
 
-def test_a_difference_is_noticed_unless_it_is_listed_and_a_stale_one_too(differences, rows):
-    row, old = rows[0], differences.load("plans.json")[rows[0]["id"]]
+def test_a_difference_is_noticed_unless_it_is_listed_and_a_stale_one_too():
+    row, old = ROWS[0], differences.load("plans.json")[ROWS[0]["id"]]
     slower = old | {"seconds": old["seconds"] * (1 + 1e-5)}
     other = old | {"strategy": "vendor", "method": None, "levels": [], "schemes": []}
     refused = {"refused": "max_error", "message": "its error can reach 1"}
@@ -85,7 +71,7 @@ def test_a_difference_is_noticed_unless_it_is_listed_and_a_stale_one_too(differe
 
 
 @pytest.mark.slow
-def test_plans_depend_on_nothing_of_the_machine(differences, rows, home, tmp_path, strassen):
+def test_plans_depend_on_nothing_of_the_machine(home, tmp_path, strassen):
     """Another home, with a scheme of the user's own in it; another number of threads; BLAS for another processor."""
     pytest.importorskip("torch")
     scheme = tensor(strassen, shipped("2x3x3-r15").scheme)  # would change 38 plans, were it considered
@@ -100,4 +86,4 @@ def test_plans_depend_on_nothing_of_the_machine(differences, rows, home, tmp_pat
         timeout=280,
     )
     made = json.loads(path.read_text(encoding="utf-8"))
-    assert not differences.complaints(rows, differences.load("plans.json"), made, differences.load("differences.json"))
+    assert not differences.complaints(ROWS, differences.load("plans.json"), made, differences.load("differences.json"))

@@ -29,8 +29,6 @@ from lcma.kernels.planning.strategy import (
     Candidate,
     Proposal,
     Stage,
-    register_strategy,
-    unregister_strategy,
 )
 from lcma.kernels.planning.trials import lesson as trials_lesson
 from lcma.kernels.planning.wisdom import stored_wisdom
@@ -39,6 +37,7 @@ from lcma.kernels.products.arrays import key_of
 from lcma.kernels.request import Request
 
 SIZES = 136, 128, 144
+A, B = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in (SIZES[:2], SIZES[1:]))
 
 
 @pytest.fixture
@@ -55,23 +54,39 @@ def stored(wait_for):
     return lambda: wait_for(lambda: stored_wisdom(profile_for().id))
 
 
-def operands(dtype=np.float32, seed=0):
-    rng = np.random.default_rng(seed)
-    m, k, n = SIZES
-    return rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+@pytest.fixture
+def settled(learner, timed_by_table, monkeypatch, stored):
+    """settled(seconds): the decided lesson of a table's seconds, whose wisdom is stored and whose plan is cached."""
+
+    def settle(seconds):
+        timed_by_table(seconds)
+        lesson, _ = multiply_until(decided), stored()
+        monkeypatch.setattr(plan_cache, "_checked", math.inf)  # what was written is a change, which drops cached plans
+        lcma.matmul(A, B)
+        return lesson
+
+    return settle
 
 
-def multiply_until(a, b, wanted, calls=400):
-    """Multiply until `wanted(lesson)`; every product must be right. Return the number of calls."""
-    exact = a.astype(np.float64) @ b
-    for number in range(calls):
-        c = lcma.matmul(a, b)
-        assert np.linalg.norm(c - exact) < 1e-5 * np.linalg.norm(exact)
+def error(c):
+    """The error of A B, relative to its norm."""
+    exact = A.astype(np.float64) @ B
+    return np.linalg.norm(c - exact) / np.linalg.norm(exact)
+
+
+def multiply_until(wanted, calls=400):
+    """Multiply A by B until `wanted(lesson)`, which is returned; every product must be right."""
+    for _ in range(calls):
+        assert error(lcma.matmul(A, B)) < 1e-5
         lesson = next((one for one in learning.learner._lessons.values() if one is not None), None)
         if lesson is not None and wanted(lesson):
-            return number + 1
+            return lesson
         time.sleep(0.001)  # the background needs a moment that a test has no other use for
     raise AssertionError("not within so many calls")
+
+
+def out_of_memory(*_):
+    raise MemoryError("no memory")
 
 
 def decided(lesson):
@@ -80,9 +95,8 @@ def decided(lesson):
 
 def test_the_first_call_runs_numpy_and_plans_nothing(learner, monkeypatch):
     monkeypatch.setattr(learner, "_start", lambda: None)
-    a, b = operands()
     began = time.process_time()
-    np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+    np.testing.assert_array_equal(lcma.matmul(A, B), np.matmul(A, B))
     assert time.process_time() - began < 5.0
     assert len(learner._jobs) == 1
 
@@ -105,105 +119,71 @@ print([name for name in late if f"lcma.{name}" in sys.modules])
 
 def test_a_faster_scheme_wins_is_stored_and_serves_new_plans_and_the_next_process(learner, timed_by_table, stored):
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
-    a, b = operands()
-    before = lcma.plan(a, b)
-    multiply_until(a, b, decided)
-    lesson = next(iter(learner._lessons.values()))
-    assert lesson.plan.candidate.strategy == "scheme"
-    wisdom = stored()
-    (record,) = wisdom.records
+    before = lcma.plan(A, B)
+    assert multiply_until(decided).plan.candidate.strategy == "scheme"
+    (record,) = stored().records
     assert record.sizes == (*SIZES, 1)
     assert record.entries[0].strategy == "scheme"
     assert record.entries[0].seconds == pytest.approx(3e-3)
     # A new learner, as in another process, starts with what was stored.
     learning.learner = learning.Learner()
     plan_cache.clear()
-    multiply_until(a, b, lambda lesson: True)
-    assert next(iter(learning.learner._lessons.values())).plan.candidate.strategy == "scheme"
+    assert multiply_until(lambda lesson: True).plan.candidate.strategy == "scheme"
     found = decision_for(Request(*SIZES))
     assert (found.plan.candidate.strategy, found.measured) == ("scheme", True)
-    assert lcma.plan(a, b).candidate.strategy == "scheme"
+    assert lcma.plan(A, B).candidate.strategy == "scheme"
     assert before.candidate.strategy == "vendor"  # a plan stays what it is
-    np.testing.assert_array_equal(before.run(a, b), np.matmul(a, b))
+    np.testing.assert_array_equal(before.run(A, B), np.matmul(A, B))
 
 
-def test_a_slower_scheme_loses_and_the_library_is_called_directly(learner, timed_by_table, monkeypatch, stored):
-    timed_by_table({"vendor": 3e-3, "scheme": 4e-3})
-    a, b = operands()
-    multiply_until(a, b, decided)
+def test_a_slower_scheme_loses_and_the_library_is_called_directly(settled, stored):
+    settled({"vendor": 3e-3, "scheme": 4e-3})
     assert stored().records[0].entries[0].strategy == "vendor"
-    monkeypatch.setattr(plan_cache, "_checked", math.inf)  # what was written is a change, which drops cached plans
-    lcma.matmul(a, b)
-    executor = plan_cache.get(key_of(a, b))
+    executor = plan_cache.get(key_of(A, B))
     assert [executor.left_to("numpy") for _ in range(40)].count(True) == 38
 
 
-def test_calls_are_lent_to_the_library_up_to_the_one_that_is_timed(learner, timed_by_table, monkeypatch, stored):
-    timed_by_table({"vendor": 3e-3, "scheme": 4e-3})
-    a, b = operands()
-    multiply_until(a, b, decided)
-    stored()
-    monkeypatch.setattr(plan_cache, "_checked", math.inf)
-    lcma.matmul(a, b)
-    (lesson,) = learner.lessons()
-    looked = []
+def test_calls_are_lent_to_the_library_up_to_the_one_that_is_timed(settled, monkeypatch):
+    lesson, looked = settled({"vendor": 3e-3, "scheme": 4e-3}), []
     monkeypatch.setattr(api, "repeated", lambda *operands: (looked.append(1), arrays.repeated(*operands))[1])
     before = lesson.calls
     for _ in range(20 * lesson.watched):
-        np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+        np.testing.assert_array_equal(lcma.matmul(A, B), np.matmul(A, B))
     assert 20 <= len(looked) <= 80  # 16 calls of 3 ms, which take 50 ms, are lent of 20
     assert lesson.calls >= before + 19 * lesson.watched
     plan_cache.clear()
     with monkeypatch.context() as patched:
         patched.setattr(api, "numpy_matmul", None)  # nothing is lent when what is known has changed
-        np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+        np.testing.assert_array_equal(lcma.matmul(A, B), np.matmul(A, B))
 
 
 def test_a_scheme_that_runs_out_of_memory_leaves_the_product_right(learner, timed_by_table, monkeypatch):
     timed_by_table({"vendor": 3e-3, "scheme": 4e-3})
-
-    def full(self, *operands):
-        raise MemoryError("no memory")
-
-    monkeypatch.setattr(Level, "run", full)
-    a, b = operands()
-    multiply_until(a, b, decided)
-    (trial,) = (lesson.trial for lesson in learner.lessons())
+    monkeypatch.setattr(Level, "run", out_of_memory)
+    trial = multiply_until(decided).trial
     assert trial.failed == {trial.contenders - 1}
 
 
-def test_a_decided_scheme_is_repeated_without_a_request_and_without_memory_the_library_helps(
-    learner, timed_by_table, monkeypatch, stored
-):
-    timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
-    a, b = operands()
-    multiply_until(a, b, decided)
-    stored()
-    monkeypatch.setattr(plan_cache, "_checked", math.inf)  # what was written is a change, which drops cached plans
-    lcma.matmul(a, b)
-    (lesson,) = learner.lessons()
+def test_a_decided_scheme_is_repeated_without_a_request_and_without_memory_the_library_helps(settled, monkeypatch):
+    lesson = settled({"vendor": 4e-3, "scheme": 3e-3})
     before, run, runs = lesson.calls, Level.run, []
     monkeypatch.setattr(Level, "run", lambda level, *operands: (runs.append(level), run(level, *operands)))
     with monkeypatch.context() as patched:
         patched.setattr(arrays, "Request", None)
-        c = lcma.matmul(a, b)
+        c = lcma.matmul(A, B)
     assert len(runs) == 1
     assert lesson.calls == before
     requests = []
     with monkeypatch.context() as patched:
         patched.setattr(arrays, "key_of", lambda a, b, key_of=arrays.key_of: (requests.append(1), key_of(a, b))[1])
         for _ in range(2 * lesson.watched):
-            lcma.matmul(a, b)
+            lcma.matmul(A, B)
     assert len(runs) == 1 + 2 * lesson.watched
     assert len(requests) == 2 * lesson.watched  # each was looked up once, and none is stored again
     assert lesson.calls >= before + 2 * lesson.watched - 1
-    np.testing.assert_allclose(c, a.astype(np.float64) @ b, rtol=1e-3, atol=1e-3)
-
-    def full(self, *operands):
-        raise MemoryError("no memory")
-
-    monkeypatch.setattr(Level, "run", full)
-    np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+    np.testing.assert_allclose(c, A.astype(np.float64) @ B, rtol=1e-3, atol=1e-3)
+    monkeypatch.setattr(Level, "run", out_of_memory)
+    np.testing.assert_array_equal(lcma.matmul(A, B), np.matmul(A, B))
     assert lesson.plan.candidate.strategy == "vendor"
 
 
@@ -211,7 +191,7 @@ def test_the_collector_rests_while_plans_are_loaded(timed_by_table, learner, mon
     timed_by_table({"vendor": 1.0, "scheme": 0.8})
     found, usual = [], sys.getswitchinterval()
     monkeypatch.setattr(contenders, "_load", lambda plan: found.append((gc.isenabled(), sys.getswitchinterval())))
-    multiply_until(*operands(), decided)
+    multiply_until(decided)
     assert found == [(False, pytest.approx(SWITCH_SECONDS))]
     learner.end()  # a lesson can be decided before the thread that loaded its plans has restored both
     assert gc.isenabled()
@@ -220,18 +200,17 @@ def test_the_collector_rests_while_plans_are_loaded(timed_by_table, learner, mon
 
 @pytest.mark.parametrize("reason", ["the environment", "paused", "deterministic", "a process group", "learn=False"])
 def test_learning_is_switched_off(learner, switched_off, reason):
-    a, b = operands()
     with switched_off(reason):
         assert learning.allowed() == (reason == "learn=False")
-        c = lcma.matmul(a, b, learn=reason != "learn=False")
-    np.testing.assert_allclose(c, a @ b, rtol=1e-3, atol=1e-3)
+        c = lcma.matmul(A, B, learn=reason != "learn=False")
+    np.testing.assert_allclose(c, A @ B, rtol=1e-3, atol=1e-3)
     assert not learner._lessons
     assert learning.allowed()
 
 
 def test_tensors_are_learned_unless_gradients_are_wanted(learner):
     torch = pytest.importorskip("torch")
-    a, b = (torch.from_numpy(x).requires_grad_() for x in operands())
+    a, b = (torch.from_numpy(x).requires_grad_() for x in (A, B))
     from lcma.kernels.torch.ops import bilinear_mm
 
     bilinear_mm(a, b, "auto").sum().backward()
@@ -246,11 +225,10 @@ def test_without_threads_products_are_the_vendors_and_one_warning_says_why(learn
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    a, b = operands()
     with pytest.warns(UserWarning, match="can't start new thread"):
-        np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+        np.testing.assert_array_equal(lcma.matmul(A, B), np.matmul(A, B))
     for _ in range(5):
-        np.testing.assert_array_equal(lcma.matmul(a, b), np.matmul(a, b))
+        np.testing.assert_array_equal(lcma.matmul(A, B), np.matmul(A, B))
     assert not learner._jobs
 
 
@@ -263,25 +241,21 @@ def test_learning_that_fails_leaves_the_vendor_and_says_so_once(learner, monkeyp
     monkeypatch.setattr(learning.warnings, "warn", lambda text, **_: said.append(text))
     monkeypatch.setattr(CompileProcess, "candidates", broken)
     monkeypatch.setattr(trials_lesson, "SHORT", 0.0)  # for products so small nothing is compiled
-    a, b = operands()
-    multiply_until(a, b, lambda lesson: not lesson.trial.open)
-    assert next(iter(learner._lessons.values())).trial.leader < 2
+    assert multiply_until(lambda lesson: not lesson.trial.open).trial.leader < 2
     assert said == ["learning of faster products failed: RuntimeError: no compiler"]
 
 
 def test_at_the_end_threads_stop_and_decisions_are_stored(learner, timed_by_table, monkeypatch):
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
-    a, b = operands()
     monkeypatch.setattr(learner, "_decided", lambda lesson: None)  # the thread has not come to it yet
-    multiply_until(a, b, decided)
-    (lesson,) = learner.lessons()
+    lesson = multiply_until(decided)
     learner._jobs.append(partial(learner._keep, lesson))
     threads = list(learner._threads)
     learner.end()
     assert len(threads) == 2
     assert not any(thread.is_alive() for thread in threads)
     assert len(stored_wisdom(profile_for().id).records) == 1
-    np.testing.assert_allclose(lcma.matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(lcma.matmul(A, B), A @ B, rtol=1e-3, atol=1e-3)
 
 
 def test_new_classes_are_bounded(learner, monkeypatch):
@@ -323,15 +297,10 @@ class Doubling(BaseStrategy):
         return np.matmul(a, b, out=out)
 
 
-def test_a_registered_strategy_is_a_contender(learner, monkeypatch):
+def test_a_registered_strategy_is_a_contender(learner, registered, monkeypatch):
     monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(()))
-    strategy = Doubling("doubling", "dense", device="cpu")
-    register_strategy(strategy)
-    try:
-        a, b = operands()
-        multiply_until(a, b, lambda lesson: len(strategy.runs) > 1)
-    finally:
-        unregister_strategy(strategy)
+    strategy = registered(Doubling("doubling", "dense", device="cpu"))
+    multiply_until(lambda lesson: len(strategy.runs) > 1)
 
 
 def test_a_home_that_cannot_be_written_costs_one_warning(learner, timed_by_table, monkeypatch):
@@ -343,9 +312,8 @@ def test_a_home_that_cannot_be_written_costs_one_warning(learner, timed_by_table
         raise OSError("read-only file system")
 
     monkeypatch.setattr(wisdom, "keep_record", refused)
-    a, b = operands()
-    multiply_until(a, b, decided)
-    other = operands()[0][:, :120].copy(), operands()[1][:120].copy()
+    multiply_until(decided)
+    other = A[:, :120].copy(), B[:120].copy()
     for _ in range(300):
         lcma.matmul(*other)
         if said:
@@ -358,25 +326,18 @@ def test_a_home_that_cannot_be_written_costs_one_warning(learner, timed_by_table
 
 def test_threads_that_multiply_at_once_get_right_products(learner, timed_by_table):
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
-    a, b = operands()
-    exact = a.astype(np.float64) @ b
-
-    def one(_):
-        return np.linalg.norm(lcma.matmul(a, b) - exact) / np.linalg.norm(exact)
-
     with ThreadPoolExecutor(8) as pool:
-        assert max(pool.map(one, range(48))) < 1e-5
+        assert max(pool.map(lambda _: error(lcma.matmul(A, B)), range(48))) < 1e-5
 
 
 def test_a_forked_child_multiplies_and_learns_anew(learner, timed_by_table):
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
-    a, b = operands()
-    multiply_until(a, b, lambda lesson: True)
+    multiply_until(lambda lesson: True)
     with warnings.catch_warnings(), plan_cache._lock:  # as another thread may
         warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
         child = os.fork()
     if child == 0:
-        right = np.allclose(lcma.matmul(a, b), a @ b, rtol=1e-3, atol=1e-3)
+        right = np.allclose(lcma.matmul(A, B), A @ B, rtol=1e-3, atol=1e-3)
         os._exit(0 if right and learning.learner._threads else 1)
     assert os.waitpid(child, 0)[1] == 0
 

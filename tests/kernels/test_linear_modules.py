@@ -17,6 +17,7 @@ import lcma  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 
 from .modules import Around  # noqa: E402
+from .refusal import refuses  # noqa: E402
 
 CONFIGS = {
     "low-rank": lcma.CompressConfig("low-rank", 0.5),
@@ -310,10 +311,8 @@ def test_a_second_compression_says_what_the_layers_are():
 
 @both_rules
 def test_no_model_and_a_model_that_is_a_layer_are_refused(kind):
-    with pytest.raises(PlanError, match="is a torch module, not dict"):
-        reasons({}, kind)
-    with pytest.raises(PlanError, match="itself a linear layer"):
-        reasons(linear(), kind)
+    refuses("is a torch module, not dict", reasons, {}, kind)
+    refuses("itself a linear layer", reasons, linear(), kind)
 
 
 @every_kind

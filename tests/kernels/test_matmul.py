@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import PlanError, VerificationError
+from lcma.errors import VerificationError
 from lcma.kernels import matmul
 from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target
+
+from .refusal import refuses
 
 SIZES = [(1, 1, 1), (2, 3, 1), (1, 5, 4), (7, 11, 13), (64, 64, 64), (65, 129, 67), (128, 6, 130), (3, 200, 2)]
 GENERAL = Target.general(2, 2, 2)
@@ -24,8 +26,7 @@ GENERAL = Target.general(2, 2, 2)
 @pytest.mark.parametrize("sizes", SIZES)
 def test_any_size(strassen, draw, holds, dtype, levels, sizes):
     m, k, n = sizes
-    rng = np.random.default_rng(m)
-    a, b = draw(rng, (m, k), dtype), draw(rng, (k, n), dtype)
+    a, b = draw((m, k), dtype), draw((k, n), dtype)
     holds(matmul(a, b, strassen, levels), GENERAL, a, b)
 
 
@@ -46,10 +47,10 @@ def test_random_shapes_and_strides(strassen, draw, holds, sizes, dtype, levels, 
     def stored(rows, cols):
         layout = data.draw(st.sampled_from(["rows", "columns", "part", "steps", "reversed"]))
         if layout == "part":
-            return draw(rng, (rows + 2, cols + 3), dtype)[1 : 1 + rows, 2 : 2 + cols]
+            return draw((rows + 2, cols + 3), dtype, rng)[1 : 1 + rows, 2 : 2 + cols]
         if layout == "steps":
-            return draw(rng, (2 * rows, 3 * cols), dtype)[::2, ::3]
-        whole = draw(rng, (rows, cols), dtype)
+            return draw((2 * rows, 3 * cols), dtype, rng)[::2, ::3]
+        whole = draw((rows, cols), dtype, rng)
         return {"rows": whole, "columns": np.asfortranarray(whole), "reversed": whole[::-1]}[layout]
 
     a, b, out = stored(m, k), stored(k, n), stored(m, n)
@@ -59,8 +60,7 @@ def test_random_shapes_and_strides(strassen, draw, holds, sizes, dtype, levels, 
 
 @pytest.mark.parametrize("leading", [((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,))])
 def test_leading_sizes_broadcast(strassen, draw, leading):
-    rng = np.random.default_rng(5)
-    a, b = draw(rng, (*leading[0], 9, 10), "int64"), draw(rng, (*leading[1], 10, 8), "int64")
+    a, b = draw((*leading[0], 9, 10), "int64"), draw((*leading[1], 10, 8), "int64")
     expected = a @ b
     np.testing.assert_array_equal(matmul(a, b, strassen), expected)
     out = np.empty(expected.shape, np.int64)
@@ -68,8 +68,7 @@ def test_leading_sizes_broadcast(strassen, draw, leading):
 
 
 def test_out_keeps_to_its_borders(strassen, draw, holds):
-    rng = np.random.default_rng(6)
-    a, b = draw(rng, (33, 35), "float32"), draw(rng, (35, 31), "float32")
+    a, b = draw((33, 35), "float32"), draw((35, 31), "float32")
     for order in "CF":
         canvas = np.full((40, 40), np.float32(7.5), order=order)
         out = canvas[3:36, 4:35]
@@ -82,8 +81,7 @@ def test_out_keeps_to_its_borders(strassen, draw, holds):
 @pytest.mark.parametrize("layout", ["part", "transposed", "batch"])
 def test_out_may_overlap_an_operand(strassen, draw, layout):
     """Out that is an operand as it stands: test_out.py."""
-    rng, shape = np.random.default_rng(7), (3, 40, 40) if layout == "batch" else (40, 40)
-    a, b = draw(rng, shape, "int64"), draw(rng, (40, 40), "int64")
+    a, b = draw((3, 40, 40) if layout == "batch" else (40, 40), "int64"), draw((40, 40), "int64")
     whole = np.zeros((41, 40), np.int64)
     if layout == "part":
         whole[:40] = a
@@ -109,24 +107,20 @@ def test_integers_wrap_as_numpy_does(strassen):
 
 
 def test_fractions(classical, draw, holds):
-    rng, scheme = np.random.default_rng(10), classical("2x1x2", scale=3)
-    a, b = draw(rng, (9, 9), "float64"), draw(rng, (9, 9), "float64")
+    scheme = classical("2x1x2", scale=3)
+    a, b = draw((9, 9), "float64"), draw((9, 9), "float64")
     holds(matmul(a, b, scheme), GENERAL, a, b)
-    with pytest.raises(PlanError, match="int64 product needs a scheme over Z"):
-        matmul(a.astype(np.int64), b.astype(np.int64), scheme)
+    refuses("int64 product needs a scheme over Z", matmul, a.astype(np.int64), b.astype(np.int64), scheme)
 
 
 def test_a_scheme_for_every_level(strassen, classical, draw, holds):
-    rng = np.random.default_rng(11)
-    a, b = draw(rng, (50, 47), "float64"), draw(rng, (47, 53), "float64")
+    a, b = draw((50, 47), "float64"), draw((47, 53), "float64")
     holds(matmul(a, b, [classical("1x2x3"), strassen, (classical("3x1x1"),)]), GENERAL, a, b)
-    with pytest.raises(PlanError, match="2 schemes are given"):
-        matmul(a, b, [strassen, strassen], levels=3)
+    refuses("2 schemes are given", matmul, a, b, [strassen, strassen], levels=3)
 
 
 def test_the_same_bits_in_every_run_and_thread(strassen, draw):
-    rng = np.random.default_rng(13)
-    a, b = draw(rng, (300, 200), "float32"), draw(rng, (200, 700), "float32")
+    a, b = draw((300, 200), "float32"), draw((200, 700), "float32")
     expected = matmul(a, b, strassen, 2)
     results = [None] * 4
 
@@ -194,9 +188,7 @@ def test_mistakes_are_plan_errors_of_one_line(strassen, monkeypatch):
         (lambda: matmul(a, a, None), "not None"),
         (lambda: matmul(a.astype(np.float16), a.astype(np.float16), max_workspace=0), "float16 is not supported"),
     ):
-        with pytest.raises(PlanError, match=pattern) as raised:
-            wrong()
-        assert "\n" not in str(raised.value)
+        refuses(pattern, wrong)
     factors[2][0, 0, 0] = 2
     with pytest.raises(VerificationError):
         matmul(a, a, Scheme.from_arrays(GENERAL, *factors))
@@ -204,8 +196,7 @@ def test_mistakes_are_plan_errors_of_one_line(strassen, monkeypatch):
 
 def test_levels_without_a_scheme_are_refused_before_anything_is_measured(monkeypatch):
     monkeypatch.setattr(families, "machine_for", lambda *_, **__: pytest.fail("measured"))
-    with pytest.raises(PlanError, match="levels is for a scheme that is named; name one"):
-        lcma.matmul(np.ones((8, 8)), np.ones((8, 8)), levels=2)
+    refuses("levels is for a scheme that is named; name one", lcma.matmul, np.ones((8, 8)), np.ones((8, 8)), levels=2)
 
 
 @pytest.mark.parametrize("scheme", ["auto", "strassen"])

@@ -17,6 +17,8 @@ from lcma.kernels.structured.block_low_rank import LowRank
 from lcma.kernels.structured.matrix import FactoredMatrix
 from lcma.schemes_db.symmetry import Triangle
 
+from .refusal import refuses
+
 SIZE = 12
 
 
@@ -122,9 +124,7 @@ def test_an_array_that_does_not_fit_is_refused_and_not_written(arrays):
     for name, product in arrays.items():
         for what, out in refused_arrays(product()):
             before = np.array(out)
-            with pytest.raises(PlanError, match=r"^(out|elements of out) ") as caught:
-                product(out=out)
-            assert "\n" not in str(caught.value), (name, what)
+            refuses(r"^(out|elements of out) ", product, out=out)
             assert np.array_equal(np.array(out), before), (name, what)
 
 
@@ -160,8 +160,7 @@ def test_a_bit_matrix_that_does_not_fit_is_refused():
     frozen = lcma.BitMatrix.zeros(70, 70)
     frozen.words.flags.writeable = False
     for out in (lcma.BitMatrix.zeros(70, 71), lcma.BitMatrix.zeros(1, 70, 70), a.words, frozen, a.to_array()):
-        with pytest.raises(PlanError, match=r"^out "):
-            lcma.matmul(a, b, ring="Z2", out=out)
+        refuses(r"^out ", lcma.matmul, a, b, ring="Z2", out=out)
     wanted = a @ b
     assert lcma.matmul(a, b, ring="Z2", out=a) == wanted
     assert a == wanted
@@ -198,9 +197,7 @@ def test_a_tensor_that_does_not_fit_is_refused_and_not_written(tensors):
         for what, out in refused_tensors(wanted):
             dense = torch.is_tensor(out) and not out.is_meta and not out.is_sparse
             before = out.detach().clone() if dense else None
-            with pytest.raises(PlanError, match=r"^(out|elements of out) ") as caught:
-                product(out=out)
-            assert "\n" not in str(caught.value), (name, what)
+            refuses(r"^(out|elements of out) ", product, out=out)
             assert before is None or torch.equal(out, before), (name, what)
 
 
@@ -219,8 +216,7 @@ def test_a_result_is_written_to_any_tensor_that_fits(tensors):
 def test_a_view_without_elements_is_not_resized_over_what_lies_behind_it(tensors):
     for name, product in tensors.items():
         whole = torch.full(tuple(product().shape), 7, dtype=product().dtype)
-        with pytest.raises(PlanError, match=r"^out must be a tensor of shape"):
-            product(out=whole[:0])
+        refuses(r"^out must be a tensor of shape", product, out=whole[:0])
         assert (whole == 7).all(), name
 
 

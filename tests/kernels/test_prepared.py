@@ -10,34 +10,34 @@ from lcma.kernels import Request, matmul, plan_for
 from lcma.kernels.cpu.slabs import Slabs
 from lcma.kernels.products.prepared import Prepared
 
+from .refusal import refuses
+
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("levels", [1, 2])
 def test_many_products_with_one_operand(strassen, draw, order, levels):
-    rng = np.random.default_rng(1)
-    b = np.asarray(draw(rng, (37, 53), "float64"), order=order)
+    b = np.asarray(draw((37, 53), "float64"), order=order)
     expected = b.copy()
     prepared = Prepared(b, 40, strassen, levels)
     b[...] = np.nan  # it was copied
     assert prepared.nbytes > 0
     for rows in (40, 41, 100, 3):
-        a = draw(rng, (rows, 37), "float64")
+        a = draw((rows, 37), "float64")
         np.testing.assert_allclose(a @ prepared, a @ expected, atol=1e-12)
         np.testing.assert_allclose(np.asfortranarray(a) @ prepared, a @ expected, atol=1e-12)
     out = np.empty((100, 53))
     assert matmul(np.ones((100, 37)), prepared, out=out) is out
     np.testing.assert_allclose(out, np.ones((100, 37)) @ expected, atol=1e-12)
-    batch = draw(rng, (2, 30, 37), "float64")
+    batch = draw((2, 30, 37), "float64")
     np.testing.assert_allclose(batch @ prepared, batch @ expected, atol=1e-12)
 
 
 def test_the_sums_are_made_once(strassen, draw, no_rates, monkeypatch):
-    rng = np.random.default_rng(2)
-    prepared = Prepared(draw(rng, (30, 30), "float32"), 30, strassen)
+    prepared = Prepared(draw((30, 30), "float32"), 30, strassen)
     sides = []
     original = Slabs._sums
     monkeypatch.setattr(Slabs, "_sums", lambda self, side, *rest: sides.append(side) or original(self, side, *rest))
-    draw(rng, (30, 30), "float32") @ prepared
+    draw((30, 30), "float32") @ prepared
     assert sides == [0]
 
 
@@ -45,13 +45,11 @@ def test_what_does_not_fit(strassen):
     prepared = Prepared(np.ones((4, 4)), 4, strassen)
     with pytest.raises(PlanError, match="inner sizes differ"):
         np.ones((4, 5)) @ prepared
-    with pytest.raises(PlanError, match="one matrix"):
-        Prepared(np.ones((2, 4, 4)), 4, strassen)
+    refuses("one matrix", Prepared, np.ones((2, 4, 4)), 4, strassen)
 
 
 def test_an_executor_takes_its_prepared_operand_in_place_of_b(strassen, draw):
-    rng = np.random.default_rng(3)
-    a, b = draw(rng, (3, 30, 37), "float64"), draw(rng, (37, 53), "float64")
+    a, b = draw((3, 30, 37), "float64"), draw((37, 53), "float64")
     executor = plan_for(Request.of(a, b), strassen, 2, strategy="scheme:batched").build()
     expected, prepared = executor.run(a, b), executor.prepare(b)
     assert prepared.nbytes > b.nbytes
@@ -63,13 +61,9 @@ def test_an_executor_takes_its_prepared_operand_in_place_of_b(strassen, draw):
 def test_what_cannot_be_prepared(strassen):
     b = np.ones((8, 8))
     looped = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:loop").build()
-    with pytest.raises(PlanError, match=r"use batch(ed)? or tasks"):
-        looped.prepare(b)
+    refuses(r"use batch(ed)? or tasks", looped.prepare, b)
     vendor = plan_for(Request(8, 8, 8, "int8", max_abs=1), strategy="vendor").build()
-    with pytest.raises(PlanError, match="keeps no sums of B"):
-        vendor.prepare(b)
+    refuses("keeps no sums of B", vendor.prepare, b)
     executor = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:batched").build()
-    with pytest.raises(PlanError, match="one contiguous matrix"):
-        executor.prepare(np.ones((2, 8, 8)))
-    with pytest.raises(PlanError, match="plan again"):
-        executor.run(np.ones((9, 8)), executor.prepare(b))
+    refuses("one contiguous matrix", executor.prepare, np.ones((2, 8, 8)))
+    refuses("plan again", executor.run, np.ones((9, 8)), executor.prepare(b))

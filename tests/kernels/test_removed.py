@@ -8,7 +8,7 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import Request, decision_for, register_strategy, unregister_strategy
+from lcma.kernels import Request, decision_for, unregister_strategy
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.dense.cpu import CpuVendor
 from lcma.kernels.factored import factored_request
@@ -56,7 +56,7 @@ def test_the_products_of_attention_refuse_it_too():
             lcma.causal_qk(q, q, strategy="halving", scheme=scheme)
 
 
-def test_a_registered_strategy_of_a_removed_name_is_accepted():
+def test_a_registered_strategy_of_a_removed_name_is_accepted(registered):
     @dataclass(frozen=True)
     class Mine(CpuVendor):
         name: str = "scheme"
@@ -64,10 +64,8 @@ def test_a_registered_strategy_of_a_removed_name_is_accepted():
         baseline: bool = False
 
     request = requests_of("cuda")["dense"]
-    register_strategy(Mine())
-    try:
-        check_not_removed("scheme:fused", request)
-    finally:
-        unregister_strategy(Mine())
+    mine = registered(Mine())
+    check_not_removed("scheme:fused", request)
+    unregister_strategy(mine)
     with pytest.raises(PlanError, match="was removed"):
         check_not_removed("scheme:fused", request)

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels import contenders, learning, shadow
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.plans.decisions import plan_for
 from lcma.kernels.request import Request
+
+from .refusal import refuses
 
 torch = pytest.importorskip("torch")
 
@@ -38,6 +39,14 @@ def learner(settled_home, own_learner, timed_by_table, monkeypatch):
 def busy(monkeypatch):
     """The process is never idle."""
     monkeypatch.setattr(shadow, "is_idle", lambda *_: False)
+
+
+@pytest.fixture
+def waiting(learner, busy):
+    """The learner, after two steps of training: their classes wait."""
+    step()
+    step()
+    return learner
 
 
 def step(seed=0):
@@ -115,8 +124,7 @@ def test_where_nothing_is_learned_nothing_is_queued(learner, switched_off, reaso
         for _ in range(3):
             step()
         if reason != "paused":
-            with pytest.raises(PlanError, match="nothing can be learned: "):
-                lcma.learn()
+            refuses("nothing can be learned: ", lcma.learn)
     assert not learner.shadow.queue._met
     assert learner.shadow._thread is None
 
@@ -132,11 +140,9 @@ def test_a_pause_of_the_forward_pass_holds_in_the_backward_pass(learner, busy):
     assert not learner.shadow.queue._met
 
 
-def test_operands_that_take_too_much_memory_are_not_drawn(learner, busy, monkeypatch):
+def test_operands_that_take_too_much_memory_are_not_drawn(waiting, monkeypatch):
     from lcma.kernels.cpu import memory
 
-    step()
-    step()
     monkeypatch.setattr(memory, "free_bytes", lambda: 8.0 * SIZES[0] * SIZES[1])
     lines = []
     assert lcma.learn(on_event=lines.append) == []
@@ -145,19 +151,15 @@ def test_operands_that_take_too_much_memory_are_not_drawn(learner, busy, monkeyp
     assert strategy() == "vendor"
 
 
-def test_what_is_not_decided_in_the_time_stays_queued(learner, busy):
-    step()
-    step()
+def test_what_is_not_decided_in_the_time_stays_queued(waiting):
     lines = []
     assert lcma.learn(seconds=0, on_event=lines.append) == []
     assert all("call again with more seconds" in line for line in lines)
-    assert len(lines) == len(learner.shadow.queue.waiting()) == 3
+    assert len(lines) == len(waiting.shadow.queue.waiting()) == 3
     assert len(lcma.learn()) == 3
 
 
-def test_an_interrupted_decision_goes_on_with_the_next_one(learner, busy, monkeypatch):
-    step()
-    step()
+def test_an_interrupted_decision_goes_on_with_the_next_one(waiting, monkeypatch):
     running = type(plan_for(Request(*EAGER)).build())
     original, calls = running.run, []
 
@@ -173,9 +175,7 @@ def test_an_interrupted_decision_goes_on_with_the_next_one(learner, busy, monkey
     assert len(lcma.learn()) == 3
 
 
-def test_calls_of_other_threads_are_right_while_classes_are_decided(learner, busy):
-    step()
-    step()
+def test_calls_of_other_threads_are_right_while_classes_are_decided(waiting):
     failures = []
 
     def work():
@@ -195,29 +195,25 @@ def test_calls_of_other_threads_are_right_while_classes_are_decided(learner, bus
     assert {one.request.shape for one in found} == shapes()
 
 
-def test_a_forked_child_starts_without_the_queue_and_fills_its_own(learner, busy):
-    step()
-    step()
-    assert learner.shadow._thread is not None
+def test_a_forked_child_starts_without_the_queue_and_fills_its_own(waiting):
+    assert waiting.shadow._thread is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
         child = os.fork()
     if child == 0:
-        fresh = not learner.shadow.queue._met and learner.shadow._thread is None
+        fresh = not waiting.shadow.queue._met and waiting.shadow._thread is None
         key = (Request(*SIZES), 1)
-        learner.shadow.meet(key, 2)
-        os._exit(0 if fresh and learner.shadow._thread.is_alive() else 1)
+        waiting.shadow.meet(key, 2)
+        os._exit(0 if fresh and waiting.shadow._thread.is_alive() else 1)
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_the_thread_ends_with_the_process(learner, busy):
-    step()
-    step()
-    thread = learner.shadow._thread
-    learner.end()
+def test_the_thread_ends_with_the_process(waiting):
+    thread = waiting.shadow._thread
+    waiting.end()
     assert not thread.is_alive()
-    learner.shadow.meet((Request(*SIZES), 1), 2)
-    assert learner.shadow._thread is thread
+    waiting.shadow.meet((Request(*SIZES), 1), 2)
+    assert waiting.shadow._thread is thread
 
 
 def test_without_a_thread_classes_are_decided_on_demand(learner, monkeypatch):
@@ -251,8 +247,7 @@ def test_a_class_that_a_graph_captures_waits_at_once_and_nothing_is_learned_mean
     np.testing.assert_array_equal(lcma.matmul(a, b), a @ b)
     assert [key[0].shape for key in learner.shadow.queue.waiting()] == [EAGER]
     assert learner.lessons() == []
-    with pytest.raises(PlanError, match="while a CUDA graph is captured; call learn before"):
-        lcma.learn()
+    refuses("while a CUDA graph is captured; call learn before", lcma.learn)
     monkeypatch.setattr(learning, "_captures", lambda torch: False)
     assert [one.request.shape for one in lcma.learn()] == [EAGER]
 

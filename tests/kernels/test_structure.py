@@ -5,15 +5,14 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.kernels import BlockMask, Dense, Request, Structure, Triangular
+from lcma.kernels.causal.block_masks import kinds_of
 from lcma.kernels.request import structures_of
 from lcma.kernels.structure import DENSE
-from lcma.schemes_db import Kind
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 
 def mask(*rows: str) -> BlockMask:
-    letters = {".": Kind.ABSENT, "F": Kind.FULL, "L": Kind.LOWER, "U": Kind.UPPER}
-    return BlockMask.of(np.array([[letters[x] for x in row] for row in rows], np.int8))
+    return BlockMask.of(kinds_of(rows))
 
 
 STRUCTURES = [Dense(), Triangular(), Triangular(True), mask("L..", "FL.", "FFL"), mask("U.F", ".F.", "F.U")]

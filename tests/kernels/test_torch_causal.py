@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from lcma.errors import PlanError
+from .refusal import refuses
 
 torch = pytest.importorskip("torch")
 
@@ -18,6 +18,8 @@ from lcma.kernels.torch import triangular  # noqa: E402
 from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle  # noqa: E402
 
+from .gradients import drawn, same_gradients  # noqa: E402
+
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
 
 gradcheck = partial(torch.autograd.gradcheck, fast_mode=True)
@@ -25,10 +27,6 @@ gradgradcheck = partial(torch.autograd.gradgradcheck, fast_mode=True)
 
 HEADS = [(1, 1, 4, 4, 3), (2, 1, 4, 4, 2), (2, 1, 5, 4, 2), (1, 1, 4, 5, 2)]
 """Heads, heads that share, rows, columns, width."""
-
-
-def drawn(*shape, dtype=torch.float64, grad=True):
-    return torch.randn(*shape, dtype=dtype, requires_grad=grad)
 
 
 @pytest.fixture(autouse=True)
@@ -71,16 +69,6 @@ def plain_trmm(a, b, side, lower, transposed, unit):
         factor = factor - torch.diag(factor.diagonal()) + torch.eye(len(a), dtype=a.dtype)
     factor = factor.mT if transposed else factor
     return factor @ b if side == "left" else b @ factor
-
-
-def same_gradients(ours, theirs, operands):
-    """The values and the gradients of a weighted sum."""
-    first, second = ours(*operands), theirs(*operands)
-    torch.testing.assert_close(first, second)
-    weights = torch.randn_like(second)
-    torch.testing.assert_close(
-        torch.autograd.grad(first, operands, weights), torch.autograd.grad(second, operands, weights)
-    )
 
 
 @pytest.mark.parametrize("sizes", HEADS)
@@ -243,5 +231,4 @@ def test_mistakes_are_named():
         (lambda: causal_qk(a, b.numpy()), "do not mix"),
         (lambda: syrk(a[0]), "1 dimensions"),
     ):
-        with pytest.raises(PlanError, match=pattern):
-            wrong()
+        refuses(pattern, wrong)

@@ -19,6 +19,8 @@ from lcma.kernels.dense.given import given
 from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve
 
+from ..refusal import refuses
+
 TILE, PLAIN = Tile(32, 32, 16, 4, 2), Tile(16, 16, 16, 4, 2)
 SIZES = [(33, 47, 61), (1, 5, 1), (64, 32, 32)]
 """Of several tiles, the last of them cut short; of less than a tile; of whole ones."""
@@ -195,8 +197,7 @@ def test_pairs_refuse_entries_that_are_not_finite(bad):
     a, b = torch.randn(8, 8), torch.randn(8, 8)
     b[3, 4] = bad
     for product in (pairs_product, level_of("strassen").run):
-        with pytest.raises(PlanError, match="infinity or NaN"):
-            product(a, b, torch.empty(8, 8), TILE)
+        refuses("infinity or NaN", product, a, b, torch.empty(8, 8), TILE)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")  # infinity less infinity, by numpy
@@ -319,10 +320,8 @@ def small_tiles(monkeypatch):
 def test_executors_check_their_tensors_and_write_over_an_operand(precision, names, bound, small_tiles):
     a, b = operands(33, 33, 33, "plain")
     runner, first = executor(33, 33, 33, precision, level_of(*names) if names else None), a.clone()
-    with pytest.raises(PlanError, match="plan again"):
-        runner.run(torch.zeros(8, 9), torch.zeros(9, 8))
-    with pytest.raises(PlanError, match="out must be"):
-        runner.run(a, b, torch.zeros(33, 34))
+    refuses("plan again", runner.run, torch.zeros(8, 9), torch.zeros(9, 8))
+    refuses("out must be", runner.run, a, b, torch.zeros(33, 34))
     assert runner.run(a, b, out=a) is a
     assert max((scaled_errors if precision == "tf32" else errors)(a, first, b)) <= bound
 

@@ -21,6 +21,7 @@ from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.dense.given import GivenProgram
 from lcma.kernels.planning.cache import plan_cache
+from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.plans import families
 from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import ProductRecipe
@@ -255,15 +256,20 @@ def test_less_memory_than_thought(monkeypatch):
         executor.run(a, b)
 
 
+SPEEDS = {"whole": 1e6, "batched 7": 1e12}
+RATES = tuple(GemmRate("float32", size, size, size, SPEEDS[mode], mode) for size in (8, 64) for mode in SPEEDS)
+GOOD = Profile("pretended", "none", (("multiprocessors", "1"),), RATES, 1e15, 1e15, source="measured")
+"""It makes every scheme look good."""
+
+
 @pytest.fixture
 def pretended(monkeypatch):
-    """CPU tensors are taken for those of a GPU whose profile makes every scheme look good."""
-    monkeypatch.setattr(dispatch, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
+    """CPU tensors are taken for those of a GPU whose profile is the one in this list."""
+    for module in ("torch.dispatch", "cuda.executor"):
+        name = f"lcma.kernels.{module}.request_of"
+        monkeypatch.setattr(name, lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     monkeypatch.setattr(dispatch, "require_device", lambda index: None)
-    monkeypatch.setattr(
-        "lcma.kernels.cuda.executor.request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda")
-    )
     profiles = [None]
     monkeypatch.setattr(families, "machine_for", lambda request, measure=True: machine(profiles[0]))
     plan_cache.clear()
@@ -271,7 +277,7 @@ def pretended(monkeypatch):
     plan_cache.clear()
 
 
-def test_dispatch(pretended, make_profile):
+def test_dispatch(pretended):
     a, b = drawn((3, 4, 16), torch.float32), drawn((16, 12), torch.float32)
     for text in ("auto", "strassen", "strassen/strassen@scheme:batched", "strassen?"):
         torch.testing.assert_close(dispatch.run(ProductRecipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
@@ -280,7 +286,7 @@ def test_dispatch(pretended, make_profile):
     for recipe in (ProductRecipe(), given):
         assert isinstance(dispatch.recipe_executor(recipe, whole, b), dispatch.VendorExecutor)
     plan_cache.clear()
-    pretended[0] = make_profile(sums=1e15)
+    pretended[0] = GOOD
     assert not isinstance(dispatch.recipe_executor(given, whole, b), dispatch.VendorExecutor)
     recipe, stack = dispatch.pack(ProductRecipe(), b, 12)
     assert recipe.where_faster
@@ -289,15 +295,3 @@ def test_dispatch(pretended, make_profile):
     torch.testing.assert_close(result, a @ b, rtol=1e-3, atol=1e-4)
     with pytest.raises(lcma.PlanError, match="rows"):
         dispatch.pack(ProductRecipe(), b, 0)
-
-
-@pytest.fixture
-def make_profile():
-    from lcma.kernels.planning.profile import GemmRate
-
-    def made(sums):
-        speeds = {"whole": 1e6, "batched 7": 1e12}
-        rates = [GemmRate("float32", size, size, size, speeds[mode], mode) for size in (8, 64) for mode in speeds]
-        return Profile("pretended", "none", (("multiprocessors", "1"),), tuple(rates), sums, sums, source="measured")
-
-    return made

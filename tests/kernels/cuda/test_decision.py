@@ -88,12 +88,8 @@ def test_a_gpu_that_was_never_measured_has_an_estimate_that_chooses_nothing(monk
 def test_a_gpu_of_a_shipped_kind_has_its_rates():
     found = device_profile("NVIDIA H100 80GB HBM3", Properties)
     assert (found.id, found.source) == ("nvidia-h100", "published")
-    assert decide_on(found).plan.candidate.source is not None
-
-
-def decide_on(profile):
-    costs = CudaCostModel(profile)
-    return decision_for(Request(8192, 8192, 8192, device="cuda"), machine=Machine("cuda", profile, costs))
+    shipped = Machine("cuda", found, CudaCostModel(found))
+    assert decision_for(Request(8192, 8192, 8192, device="cuda"), machine=shipped).plan.candidate.source is not None
 
 
 def test_products_without_rates_of_their_own_can_be_tuned():

@@ -10,6 +10,7 @@ from lcma.kernels.request import Request
 from lcma.workbench.explanation import explanation
 
 from ..gpu import H200, decision
+from ..refusal import refuses
 
 SCALED_HALF = strategies("cuda")["dense", "scaled-half"]
 CUBE = (8192,) * 3
@@ -23,8 +24,7 @@ def test_only_one_precision_asks_for_each(dtype):
         if dtype == own:
             assert found.baseline.candidate.strategy == "vendor"
             continue
-        with pytest.raises(PlanError, match=f"{subject} for the precision {own}, not for {dtype}"):
-            decision(dtype, 8192, strategy=name)
+        refuses(f"{subject} for the precision {own}, not for {dtype}", decision, dtype, 8192, strategy=name)
     assert decision("fp32-accurate", 8192).gain > 2
     assert decision("float32", 8192).plan.candidate.strategy == "scheme"
 
@@ -75,11 +75,8 @@ def test_precision_is_checked(precision, dtype):
     torch = pytest.importorskip("torch")
     a = torch.ones(4, 4, dtype=getattr(torch, dtype))
     assert torch.equal(lcma.matmul(a, a, precision=precision), a @ a)  # a CPU multiplies as without it
-    with pytest.raises(PlanError, match="must be fp32-accurate, fp8 or None, not 'fast'"):
-        lcma.matmul(a, a, precision="fast")
-    with pytest.raises(PlanError, match=f"is for {dtype}, not for float64"):
-        lcma.matmul(a.double(), a.double(), precision=precision)
-    with pytest.raises(PlanError, match="leave it out for arrays"):
-        lcma.matmul(a.float().numpy(), a.float().numpy(), precision=precision)
+    refuses("must be fp32-accurate, fp8 or None, not 'fast'", lcma.matmul, a, a, precision="fast")
+    refuses(f"is for {dtype}, not for float64", lcma.matmul, a.double(), a.double(), precision=precision)
+    refuses("leave it out for arrays", lcma.matmul, a.float().numpy(), a.float().numpy(), precision=precision)
     with pytest.raises(PlanError, match=f"precision {precision} is of products of floats on a GPU; leave it out"):
         Request(8, 8, 8, dtype, precision=precision)

@@ -69,10 +69,6 @@ def int8_seconds(request):
     return decision_for(request, strategy="int8", machine=H200).plan.seconds
 
 
-def vendor_name(form):
-    return COPIED if form == "by rows" else VENDOR
-
-
 def test_every_row_is_replayed():
     assert list(measured("int8")) == ["2048", "4096", "8192", "16384", *(f"{m}x4096x11008" for m in (16, 256, 4096))]
     assert sorted(measured("fp8")) == sorted(f"{m}x{k}x{n}" for k, n in WEIGHTS for m in FP8_ROWS)
@@ -83,7 +79,7 @@ def test_auto_takes_the_int8_product_that_was_measured_fastest(form):
     """torch's and ours without a check of the entries, which both would need."""
     for sizes, seconds in measured("int8").items():
         chosen = decision_for(int8_request(sizes, form, checked=False), machine=H200).plan.candidate.strategy
-        names = {"vendor": vendor_name(form), "int8": f"int8 unchecked{FORMS[form]}"}
+        names = {"vendor": COPIED if form == "by rows" else VENDOR, "int8": f"int8 unchecked{FORMS[form]}"}
         fastest = min(seconds[name] for name in names.values())
         assert seconds[names[chosen]] == fastest, (sizes, chosen)
 

@@ -4,9 +4,8 @@ import pytest
 
 from lcma.kernels.cuda.int8 import GROUP, TILE
 from lcma.kernels.exact.tensor_sums import HEIGHT, WIDTH
-from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, unpack_bits
+from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, sum_blocks, unpack_bits
 from lcma.kernels.exact.triton_digits import join_digits, split_digits
-from lcma.kernels.exact.triton_sums import sum_blocks
 
 FEW_SPILLS = 64
 """Bytes of a thread's stack that may be used."""

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels import Request
 from lcma.kernels.cpu.workspace import empty_aligned
 from lcma.kernels.exact.combine import sum_blocks
@@ -23,9 +22,10 @@ from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.wisdom import class_of
 from lcma.kernels.plans.decisions import decision_for
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
-from lcma.schemes_db import Q, Scheme
-from lcma.schemes_db.factor import Factor
+from lcma.schemes_db import Q, Scheme, Target
 from lcma.verify import check_traced
+
+from ..refusal import refuses
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -50,8 +50,7 @@ def test_rings_have_names(text, modulus, name):
     ("GF(3", "not known"), (7, "must be a name"),
 ])  # fmt: skip
 def test_other_names_are_refused(text, reason):
-    with pytest.raises(PlanError, match=reason):
-        exact_ring(text)
+    refuses(reason, exact_ring, text)
 
 
 def test_strong_pseudoprimes_are_composite():
@@ -98,22 +97,12 @@ def test_products_longer_than_a_part_are_exact(modulus, scheme):
 
 def test_fractions_run_where_they_have_an_inverse():
     a = np.arange(16).reshape(4, 4)
-    scheme = _fractional()
-    assert scheme.denominators == (1, 2, 1)
+    u, v, w = (factor.dense for factor in lcma.resolve("strassen")[0].factors)
+    scheme = Scheme.from_arrays(Target.general(2, 2, 2), 2 * u, v, w, Q, denominators=(1, 2, 1))
     ring = ExactRing(101)
     assert (lcma.matmul(a, a, scheme, ring=ring) == naive_product(a, a, ring)).all()
-    with pytest.raises(PlanError, match="has no inverse in Z/10"):
-        lcma.matmul(a, a, scheme, ring="Z/10")
-    with pytest.raises(PlanError, match="integer coefficients"):
-        lcma.matmul(a, a, scheme, ring="Z")
-
-
-def _fractional():
-    """Strassen's scheme with U doubled and V halved."""
-    base, _ = lcma.resolve("strassen")
-    u = Factor(base.u.rows, base.u.cols, base.u.indptr, base.u.indices, 2 * base.u.values)
-    v = Factor(base.v.rows, base.v.cols, base.v.indptr, base.v.indices, base.v.values, 2)
-    return Scheme(base.target, u, v, base.w, Q)
+    refuses("has no inverse in Z/10", lcma.matmul, a, a, scheme, ring="Z/10")
+    refuses("integer coefficients", lcma.matmul, a, a, scheme, ring="Z")
 
 
 def test_sums_are_reduced_only_where_the_bound_asks():
@@ -208,8 +197,7 @@ def test_sums_of_blocks_are_right(dtype, modulus, rows, width):
 
 def test_integers_that_could_overflow_are_refused():
     a = np.full((2, 4), 1 << 31)
-    with pytest.raises(PlanError, match=r"beyond int64; ask for out_dtype=.int128."):
-        lcma.matmul(a, a.T, ring="Z")
+    refuses(r"beyond int64; ask for out_dtype=.int128.", lcma.matmul, a, a.T, ring="Z")
     assert lcma.matmul(a, a.T, ring="Z", out_dtype="object")[0, 0] == 1 << 64
     words = lcma.matmul(a, a.T, ring="Z", out_dtype="int128")
     assert words.shape == (2, 2, 2)
@@ -218,8 +206,7 @@ def test_integers_that_could_overflow_are_refused():
 
 def test_a_stated_magnitude_is_checked():
     a = np.full((4, 4), 9)
-    with pytest.raises(PlanError, match="entry of magnitude 9, but max_abs=8"):
-        lcma.matmul(a, a, ring="Z", max_abs=8)
+    refuses("entry of magnitude 9, but max_abs=8", lcma.matmul, a, a, ring="Z", max_abs=8)
     assert (lcma.matmul(a, a, ring="Z", max_abs=9) == a @ a).all()
 
 
@@ -248,9 +235,7 @@ def test_every_dtype_of_integers(dtype):
     (np.zeros((2, 2), np.float32), "Z2", "bool or integers"),
 ])  # fmt: skip
 def test_bad_operands_get_one_line(a, ring, reason):
-    with pytest.raises(PlanError, match=reason) as caught:
-        lcma.matmul(a, a, ring=ring)
-    assert "\n" not in str(caught.value)
+    refuses(reason, lcma.matmul, a, a, ring=ring)
 
 
 def test_the_ring_is_part_of_the_class():
@@ -268,8 +253,7 @@ def test_strided_operands_and_out():
     out = np.zeros((6, 6), np.int64)
     assert lcma.matmul(a.T, a[:, ::-1], ring="GF(1021)", out=out) is out
     assert (out == wanted).all()
-    with pytest.raises(PlanError, match="out must be an array of shape"):
-        lcma.matmul(a, a, ring="GF(1021)", out=np.zeros((6, 6)))
+    refuses("out must be an array of shape", lcma.matmul, a, a, ring="GF(1021)", out=np.zeros((6, 6)))
 
 
 @pytest.mark.parametrize(("scheme", "ring", "error_log2"), [("4x4x4:47", "Z2", -20), ("laderman", "GF(2^31-1)", -100)])

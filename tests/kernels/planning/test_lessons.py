@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -21,8 +20,34 @@ SIZES = 656, 648, 664
 
 
 class Product:
+    """A product of no time that repeats runs."""
+
+    workspace = 0
+
     def run(self, a, b, out=None):
         return "product"
+
+    def again(self, a, b):
+        return "product"
+
+
+class Ticks(clock.HostClock):
+    """A clock by which every call takes the same time; it keeps what was read."""
+
+    def __init__(self, each):
+        self.each, self.read = each, []
+
+    def seconds(self, reading):
+        self.read.append(reading)
+        return self.each
+
+
+def executor_of(products, trial, ticks, request=None, ask=print):
+    """The executor of a lesson whose contenders' executors are these."""
+    request = request or Request(*SIZES)
+    executor = LearningExecutor(request, Lesson(request, [None] * len(products), trial, ticks, print, ask))
+    executor._executors = dict(enumerate(products))
+    return executor
 
 
 @pytest.mark.parametrize("fails", ["begin", "end", "seconds"])
@@ -40,9 +65,7 @@ def test_a_clock_that_fails_costs_no_product(fails):
 
 
 def test_interrupted_calls_do_not_starve_a_challenger():
-    class Works:
-        workspace = 0
-
+    class Works(Product):
         def run(self, a, b, out=None):
             time.sleep(1e-4)
 
@@ -53,33 +76,27 @@ def test_interrupted_calls_do_not_starve_a_challenger():
             self.calls += 1
             raise KeyboardInterrupt
 
-    lesson = Lesson(Request(*SIZES), [None, None], begun(1, 2, open=False), clock.HostClock(), print, print)
-    executor = LearningExecutor(lesson.request, lesson)
-    executor._executors = {0: Works(), 1: Interrupted()}
+    executor = executor_of([Works(), Interrupted()], begun(1, 2, open=False), clock.HostClock())
     for _ in range(60):
         try:
             executor.run(None, None)
         except KeyboardInterrupt:
-            assert lesson.trial.outstanding == 0
+            assert executor.lesson.trial.outstanding == 0
     assert executor._executors[1].calls > 3 * BLOCK
 
 
 def test_operands_at_fault_do_not_cost_a_contender_its_place():
     """What the leader cannot run either says nothing of the challenger."""
 
-    class Picky:
-        workspace = 0
-
+    class Picky(Product):
         def run(self, a, b, out=None):
             raise PlanError("these operands do not fit")
 
-    lesson = Lesson(Request(*SIZES), [None, None], begun(1, 2, open=False), clock.HostClock(), print, print)
-    executor = LearningExecutor(lesson.request, lesson)
-    executor._executors = {0: Picky(), 1: Picky()}
+    executor = executor_of([Picky(), Picky()], begun(1, 2, open=False), clock.HostClock())
     for _ in range(12):
         with pytest.raises(PlanError, match="do not fit"):
             executor.run(None, None)
-    assert not lesson.trial.failed
+    assert not executor.lesson.trial.failed
 
 
 def test_an_interrupted_clock_leaves_later_calls_timed():
@@ -87,24 +104,32 @@ def test_an_interrupted_clock_leaves_later_calls_timed():
         raise KeyboardInterrupt
 
     timer = clock.HostClock()
-    lesson = Lesson(Request(*SIZES), [None], begun(1), timer, lambda _: None, lambda _: None)
-    executor = LearningExecutor(lesson.request, lesson)
-    executor._executors = {0: Product()}
+    executor = executor_of([Product()], begun(1), timer)
     timer.begin = interrupted
     with pytest.raises(KeyboardInterrupt):
         executor.run(1, 2)
     del timer.begin
     for _ in range(4):
         executor.run(1, 2)
-    assert lesson.trial.led
+    assert executor.lesson.trial.led
 
 
-def call(lesson, seconds, count):
-    """Make calls of a lesson whose contenders take the given seconds."""
-    for _ in range(count):
-        contender, counts = lesson.begin()
-        if counts is not None:
-            lesson.end(contender, seconds[contender], counts)
+def asking_lesson(seconds, device="cpu"):
+    """Return a lesson after ten calls of the vendor, its requests, all contenders, and its next calls.
+
+    The contenders take these seconds.
+    """
+
+    def call(count):
+        for _ in range(count):
+            contender, counts = lesson.begin()
+            if counts is not None:
+                lesson.end(contender, seconds[contender], counts)
+
+    asked, plans = [], [SimpleNamespace(candidate=number) for number in range(len(seconds))]
+    lesson = Lesson(Request(*SIZES, device=device), plans[:1], begun(1), clock.HostClock(), print, asked.append)
+    call(10)
+    return lesson, asked, plans, call
 
 
 @pytest.mark.parametrize(
@@ -120,42 +145,27 @@ def call(lesson, seconds, count):
     ],
 )
 def test_contenders_are_asked_for_again_where_they_may_gain(device, schemes, leader):
-    seconds = [4.0 if schemes == [3.0] else 4e-3, *schemes]
-    ticks = clock.HostClock()
-    ticks.seconds = lambda reading: reading
-    asked = []
-    vendor, *others = (SimpleNamespace(candidate=number) for number in range(len(seconds)))
-    lesson = Lesson(Request(*SIZES, device=device), [vendor], begun(1), ticks, lambda _: None, asked.append)
-
-    calls = partial(call, lesson, seconds)
-    calls(10)
-    for number, other in enumerate(others, 1):
+    lesson, asked, plans, calls = asking_lesson([4.0 if schemes == [3.0] else 4e-3, *schemes], device)
+    for number, other in enumerate(plans[1:], 1):
         assert len(asked) == lesson.rounds == number
         lesson.add([other], complete=True)
         calls(400)
     assert lesson.trial.decided
-    assert lesson.plan is [vendor, *others][leader]
+    assert lesson.plan is plans[leader]
     assert len(asked) == len(schemes)  # and not once more
 
 
-def asking_lesson(scheme_seconds, compiled):
-    """Return a lesson whose first contender took `compiled` processor seconds, its requests, and its next calls."""
-    seconds, asked = (4e-3, scheme_seconds), []
-    ticks = clock.HostClock()
-    ticks.seconds = lambda reading: reading
-    vendor, scheme = (SimpleNamespace(candidate=number) for number in range(2))
-    lesson = Lesson(Request(*SIZES), [vendor], begun(1), ticks, lambda _: None, asked.append)
-
-    calls = partial(call, lesson, seconds)
-    calls(10)
-    lesson.charge(compiled)
-    lesson.add([scheme], complete=True)
+def compiled_lesson(scheme_seconds):
+    """Return a lesson whose first contender took 0.3 processor seconds to compile, its requests and its next calls."""
+    lesson, asked, plans, calls = asking_lesson([4e-3, scheme_seconds])
+    lesson.charge(0.3)
+    lesson.add(plans[1:], complete=True)
     calls(200)
     return lesson, asked, calls
 
 
 def test_the_vendors_calls_pay_for_compilation_before_more_is_compiled():
-    lesson, asked, calls = asking_lesson(4.2e-3, compiled=0.3)
+    lesson, asked, calls = compiled_lesson(4.2e-3)
     calls(4000)
     assert len(asked) == 1
     assert not lesson.is_settled
@@ -166,46 +176,31 @@ def test_the_vendors_calls_pay_for_compilation_before_more_is_compiled():
 
 
 def test_where_a_scheme_leads_or_nobody_waits_compilation_goes_on():
-    assert len(asking_lesson(3.5e-3, compiled=0.3)[1]) == 2
-    lesson, asked, _ = asking_lesson(4.2e-3, compiled=0.3)
+    assert len(compiled_lesson(3.5e-3)[1]) == 2
+    lesson, asked, _ = compiled_lesson(4.2e-3)
     lesson.hasten()
     lesson.hasten()
     assert len(asked) == 2
-
-
-class Repeats(Product):
-    """A product of no time that repeats runs."""
-
-    workspace = 0
-
-    def again(self, a, b):
-        return "product"
 
 
 @pytest.mark.parametrize("seconds", [5e-4, 5e-3])
 @pytest.mark.parametrize("watched", [1, 8])
 @pytest.mark.parametrize("before", range(8))
 def test_a_decided_class_is_watched_whatever_number_of_calls_came_before(seconds, watched, before):
-    ticks, read = clock.HostClock(), []
-    ticks.watched, ticks.seconds = watched, lambda reading: read.append(reading) or seconds
-    lesson = Lesson(Request(*SIZES), [None], decided_by(1, (seconds,)), ticks, print, print)
-    executor = LearningExecutor(lesson.request, lesson)
-    executor._executors = {0: Repeats()}
-    lesson.calls = before
+    ticks = Ticks(seconds)
+    ticks.watched = watched
+    executor = executor_of([Product()], decided_by(1, (seconds,)), ticks)
+    executor.lesson.calls = before
     for _ in range(2000):
         executor.again(1, 2)
-    rate = 1 + len(read) // 2
+    rate = 1 + len(ticks.read) // 2
     assert 2000 / rate <= 2.1 * (SHORT_WATCHED if seconds < SHORT else WATCHED)
 
 
 @pytest.mark.parametrize("seconds", [5e-4, 5e-3])
 def test_calls_that_are_lent_on_a_gpu_are_counted_and_still_watched(seconds):
-    ticks, read = clock.HostClock(), []
-    ticks.seconds = lambda reading: read.append(reading) or seconds
-    lesson = Lesson(Request(*SIZES, device="cuda"), [None], decided_by(1, (seconds,)), ticks, print, print)
-    executor = LearningExecutor(lesson.request, lesson)
-    executor._executors = {0: Repeats()}
-    lent = 0
+    ticks = Ticks(seconds)
+    executor, lent = executor_of([Product()], decided_by(1, (seconds,)), ticks, Request(*SIZES, device="cuda")), 0
     for _ in range(2000):
         if executor.lent > 0:
             executor.lent -= 1
@@ -218,19 +213,16 @@ def test_calls_that_are_lent_on_a_gpu_are_counted_and_still_watched(seconds):
             executor.again(1, 2)
     often = SHORT_WATCHED if seconds < SHORT else WATCHED
     assert lent > 0.9 * 2000 * min(often - 3, 0.05 / seconds) / often
-    assert lesson.calls > 2000 - often
-    assert 2000 / len(read) <= 2.1 * often
+    assert executor.lesson.calls > 2000 - often
+    assert 2000 / len(ticks.read) <= 2.1 * often
 
 
 @pytest.mark.parametrize(("seconds", "structured", "asks"), [(5e-4, False, 0), (5e-4, True, 1), (5e-3, False, 1)])
 def test_nothing_is_compiled_for_short_dense_products_of_a_processor(seconds, structured, asks):
-    ticks, asked = clock.HostClock(), []
-    ticks.seconds = lambda reading: seconds
+    asked = []
     sizes = factored_request(KroneckerSparse.of(Pattern(1, 96, 48, 5)), 64) if structured else Request(*SIZES)
-    lesson = Lesson(sizes, [None], begun(1), ticks, lambda _: None, asked.append)
-    executor = LearningExecutor(lesson.request, lesson)
-    executor._executors = {0: Repeats()}
+    executor = executor_of([Product()], begun(1), Ticks(seconds), sizes, asked.append)
     for _ in range(200):
         executor.run(1, 2)
     assert len(asked) == asks
-    assert lesson.is_settled is not bool(asks)
+    assert executor.lesson.is_settled is not bool(asks)

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lcma.kernels import Layout, Machine, Profile, Request, decision_for
-from lcma.kernels.dense.pool import SchemePool
-from lcma.kernels.planning.profile import GemmRate
+from lcma.kernels import Layout, Request, decision_for
 from lcma.kernels.planning.wisdom import (
     TimedCandidate,
     Wisdom,
@@ -21,16 +19,9 @@ from lcma.kernels.planning.wisdom import (
 )
 from lcma.schemes_db.shipped import shipped
 
-FLAT = Profile("flat", "test", (), (GemmRate("float32", 64, 64, 64, 1e11),), 5e10, 5e10, add_rate=1e12)
 REQUEST = Request(2048, 2048, 2048)
 TIMES = itertools.count(10**18, 10**9)
 """Times of change of files that are written faster than clocks tick."""
-
-
-@pytest.fixture
-def flat(strassen, machine_of) -> Machine:
-    """This machine with rates that are the same at every size, and Strassen's scheme alone."""
-    return machine_of(FLAT, schemes=SchemePool.of([strassen]))
 
 
 def entry(plan, seconds):

@@ -68,34 +68,28 @@ ORDERS += [("float16", False), ("complex128", False)]
 """Every size of a number batch-first; the smallest and the largest batch-last, too."""
 
 
-@pytest.mark.parametrize(("dtype", "first"), ORDERS)
-@pytest.mark.parametrize("pattern", [Pattern(1, 2, 2, 2048), Pattern(256, 16, 16, 1), Pattern(1, 16, 16, 256)], ids=str)
-def test_the_kernel_that_gathers_fits(fitted, dtype, pattern, first):
-    parts, tile = 2 if "complex" in dtype else 1, gather_tile(pattern, first, words_of(dtype))
-    double = dtype in ("float64", "complex128")
-    constants = {"D": pattern.d, "DOUBLE": double, "PARTS": parts, "N": tile.n, "P": tile.p, "J": tile.j}
-    constants |= sides(first, "x", "y") if parts == 1 else {}
-    types = dict.fromkeys(("x", "weights", "y"), "*fp64" if double else POINTERS.get(dtype, "*fp32"))
-    fitted(gather_factor, types, constants, 4, aligned="all")
-
-
-PAIRS = [
+FACTORS = [
+    *((one,) for one in (Pattern(1, 2, 2, 2048), Pattern(256, 16, 16, 1), Pattern(1, 16, 16, 256))),
     (Pattern(1, 16, 16, 256), Pattern(16, 16, 16, 16)),
     (Pattern(256, 16, 16, 16), Pattern(4096, 16, 16, 1)),
     (Pattern(1, 2, 2, 2048), Pattern(2, 2, 2, 1024)),
 ]
+"""Single factors, which are gathered, and pairs that one kernel multiplies."""
 
 
 @pytest.mark.parametrize(("dtype", "first"), ORDERS)
-@pytest.mark.parametrize("pair", PAIRS, ids=str)
-def test_the_kernel_of_pairs_fits(fitted, dtype, pair, first):
-    parts, tile = 2 if "complex" in dtype else 1, pair_tile(pair, first, words_of(dtype))
+@pytest.mark.parametrize("patterns", FACTORS, ids=lambda some: "".join(map(str, some)))
+def test_the_kernels_of_small_blocks_fit(fitted, dtype, patterns, first):
+    parts, single, last = 2 if "complex" in dtype else 1, len(patterns) == 1, patterns[-1]
+    tile = gather_tile(last, first, words_of(dtype)) if single else pair_tile(patterns, first, words_of(dtype))
     double = dtype in ("float64", "complex128")
-    constants = {"D": pair[1].d, "DOUBLE": double, "PARTS": parts}
-    constants |= {"N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
+    constants = {"D": last.d, "DOUBLE": double, "PARTS": parts, "N": tile.n, "P": tile.p, "J": tile.j}
+    constants |= {} if single else {"Q": tile.q}
     constants |= sides(first, "x", "y") if parts == 1 else {}
-    types = dict.fromkeys(("x", "first", "second", "y"), "*fp64" if double else POINTERS.get(dtype, "*fp32"))
-    fitted(multiply_pair, types, constants, 8, aligned="all")
+    pointers = "x", *(("weights",) if single else ("first", "second")), "y"
+    types = dict.fromkeys(pointers, "*fp64" if double else POINTERS.get(dtype, "*fp32"))
+    kernel, warps = (gather_factor, 4) if single else (multiply_pair, 8)
+    fitted(kernel, types, constants, warps, aligned="all")
 
 
 def test_the_smaller_product_of_halves_fits(fitted):

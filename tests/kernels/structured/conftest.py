@@ -1,6 +1,5 @@
 """One table of structures, and what the tests of their products share."""
 
-import numpy as np
 import pytest
 
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
@@ -34,18 +33,6 @@ def structure(request):
 def block_structure(request):
     """Every low-rank, Monarch and BLAST structure of the table."""
     return STRUCTURES[request.param]
-
-
-@pytest.fixture
-def draw_x():
-    """draw_x(shape, dtype="float64"): standard normal numbers, those of complex dtypes in both parts."""
-    rng = np.random.default_rng(0)
-
-    def drawn(shape, dtype="float64"):
-        values = rng.standard_normal(shape)
-        return (values + 1j * rng.standard_normal(shape) if dtype.startswith("complex") else values).astype(dtype)
-
-    return drawn
 
 
 @pytest.fixture

@@ -22,6 +22,8 @@ from lcma.kernels.structured.tiles import is_readable  # noqa: E402
 from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of  # noqa: E402
 from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
 
+from ..refusal import refuses  # noqa: E402
+
 
 @pytest.mark.parametrize("strategy", ["strided", "widened", "dense"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
@@ -102,10 +104,8 @@ def test_complex_products_are_planned_and_tiles_refuse_them(dtype):
     component = factored_request(structure, 25088, {"complex64": "float32"}.get(dtype, "float64"), "bsl", device="cuda")
     assert 1.8 * decision_for(component, strategy="strided").seconds < decision.seconds
     assert sum(stage.flops for stage in decision.plan.stages) == 8 * structure.parameters * 25088
-    with pytest.raises(PlanError, match="tiles are of real numbers"):
-        decision_for(request, strategy="tiled")
-    with pytest.raises(PlanError, match="complex64 is not supported"):
-        Request(8, 8, 8, "complex64", device="cuda")
+    refuses("tiles are of real numbers", decision_for, request, strategy="tiled")
+    refuses("complex64 is not supported", Request, 8, 8, 8, "complex64", device="cuda")
     bench = CudaBench()
     a, b, c = bench.operands(factored_request(structure, 9, dtype, device="cuda"), 0, blank=True)
     assert {x.dtype for x in (*a, b, c)} == {getattr(torch, dtype)}
@@ -134,16 +134,11 @@ def test_an_executor_refuses_what_it_was_not_planned_for():
     executor = decision_for(factored_request(structure, 8, order="bsl", device="cuda"), strategy="strided").plan.build()
     (weights,) = (torch.randn(one.parameter_shape) for one in structure.patterns)
     x = torch.randn(structure.cols, 8)
-    with pytest.raises(PlanError, match="needs a list of 1 factors"):
-        executor.run([weights, weights], x)
-    with pytest.raises(PlanError, match=r"factor 1 is torch\.float64"):
-        executor.run([weights.double()], x)
-    with pytest.raises(PlanError, match="not contiguous"):
-        executor.run([torch.randn(2, 5, 4, 3).mT], x)
-    with pytest.raises(PlanError, match="the plan is for"):
-        executor.run([weights], x[:, :5])
-    with pytest.raises(PlanError, match="plan again"):
-        executor.run([weights], x.T.contiguous().T)
+    refuses("needs a list of 1 factors", executor.run, [weights, weights], x)
+    refuses(r"factor 1 is torch\.float64", executor.run, [weights.double()], x)
+    refuses("not contiguous", executor.run, [torch.randn(2, 5, 4, 3).mT], x)
+    refuses("the plan is for", executor.run, [weights], x[:, :5])
+    refuses("plan again", executor.run, [weights], x.T.contiguous().T)
     none = decision_for(factored_request(structure, 0, device="cuda")).plan.build().run([weights], x[:, :0])
     assert none.shape == (30, 0)
 
@@ -226,8 +221,7 @@ def test_operands_and_kernels_that_do_not_fit_are_refused():
         (monarch, "complex64", 7, "decode", "sums in float32"),
         (monarch, "float16", 64, "gather", "outputs of this matrix are in block order"),
     ):
-        with pytest.raises(PlanError, match=message):
-            decision_for(factored_request(structure, n, dtype, device="cuda"), strategy=strategy)
+        refuses(message, decision_for, factored_request(structure, n, dtype, device="cuda"), strategy=strategy)
 
 
 def test_rows_lie_in_block_order_where_one_view_writes_and_reads_them():

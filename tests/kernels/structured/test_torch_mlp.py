@@ -7,7 +7,8 @@ torch = pytest.importorskip("torch")
 from torch.nn import functional  # noqa: E402
 
 import lcma  # noqa: E402
-from lcma.errors import PlanError  # noqa: E402
+
+from ..refusal import refuses  # noqa: E402
 
 UP, DOWN = [(1, 12, 3, 2), (3, 2, 2, 1)], [(3, 2, 4, 1), (1, 6, 12, 2)]
 """24 x 6 and 6 x 24."""
@@ -59,9 +60,6 @@ def test_halves_are_normed_in_float32():
 
 
 def test_blocks_that_do_not_fit_are_refused():
-    with pytest.raises(PlanError, match="up gives 24 features and down takes 6"):
-        lcma.KSFeedForward(UP, UP)
-    with pytest.raises(PlanError, match="pass residual=False"):
-        lcma.KSFeedForward(UP, [(2, 6, 12, 1)])
-    with pytest.raises(PlanError, match="inputs of layout bsf"):
-        lcma.KSFeedForward(UP, DOWN)(torch.randn(6, 5))
+    refuses("up gives 24 features and down takes 6", lcma.KSFeedForward, UP, UP)
+    refuses("pass residual=False", lcma.KSFeedForward, UP, [(2, 6, 12, 1)])
+    refuses("inputs of layout bsf", lcma.KSFeedForward(UP, DOWN), torch.randn(6, 5))

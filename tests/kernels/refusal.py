@@ -1,0 +1,12 @@
+"""A user's mistake is refused in one line."""
+
+import pytest
+
+from lcma.errors import PlanError
+
+
+def refuses(message, call, /, *arguments, **options):
+    """Check that a call raises a PlanError of one line that matches a pattern."""
+    with pytest.raises(PlanError, match=message) as caught:
+        call(*arguments, **options)
+    assert "\n" not in str(caught.value)
