@@ -10,7 +10,6 @@ equal. Comments start with `#`; those of a `header` are read, and written for ta
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from collections.abc import Iterator
 
@@ -85,9 +84,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     rotated = sum(cyclic for *_, cyclic in listed)
     found.note("products", not base)
     notes = (*found.notes, *[f"{rotated} products stand for their three rotations"] * bool(rotated))
-    naive = max((math.prod(scheme.target.shape) for _, scheme in reading.candidates), default=a.rank)
-    doubt = f"{a.rank} products, more than the matrices need: this may be several schemes" if a.rank > naive else ""
-    return [dataclasses.replace(reading, notes=notes, declared=ring, doubt=doubt)]
+    return [dataclasses.replace(reading, notes=notes, declared=ring)]
 
 
 def _products(text: str, found: Formulas) -> Iterator[tuple[int, list[LinearForm], bool]]:
