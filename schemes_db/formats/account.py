@@ -6,7 +6,7 @@ A line that names a block or a product must be understood, unless it is prose wi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
@@ -33,10 +33,6 @@ _PRODUCT = pattern(rf"(?P<left>{_CELLS})\s*[*.]?\s*(?P<right>{_CELLS})\s*(?:=\s*
 """Matrices that are multiplied, and what their product is called."""
 
 GROUP = pattern(r"[\[(]([^\[\]()=]*;[^\[\]()=]*)[\])]")
-_ROWS = pattern(r"\s*\w(?:\s*,\s*|\s+)\w\s*;\s*\w(?:\s*,\s*|\s+)\w\s*")
-_PROSE = pattern(r"[A-Za-z\s=:,.*]*")
-"""A matrix among prose, and what else such a text may have."""
-
 _A_TIMES_B = pattern(r"(?i)c\s*=\s*a\s*[*@.]?\s*b\s*=\s*(?=\[)")
 _FOREIGN = frozenset(("assign", "wire", "reg", "my", "logic"))
 """Words before a name in languages that are not read."""
@@ -185,9 +181,6 @@ class Account:
     """What is known while statements are accounted for: the letters of blocks and products."""
 
     families: set[str]
-    letters: Sequence[str] = ()
-    """The letters of each matrix whose blocks are single ones, by rows."""
-
     code: list[int] = field(default_factory=list)
     """The lines that look like a program and have no block in them."""
 
@@ -199,13 +192,6 @@ class Account:
         """
         if HEAD.match(text) or _DECLARED.fullmatch(text):
             return
-        for group in GROUP.findall(text) if self.letters else ():
-            names = re.findall(r"\w+", group)
-            plain = _ROWS.fullmatch(group) and _PROSE.fullmatch(GROUP.sub("", text))
-            if len(set("".join(self.letters)).intersection(names)) > 1 and not (
-                plain and "".join(names) in self.letters
-            ):
-                raise SchemeFormatError(f"{text[:40]!r} says that blocks stand elsewhere", line=line)
         if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
         if text.startswith("return") and "," in text:

@@ -74,7 +74,7 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
     else:
         outputs = {(i - base, j - base) for i, j in found.outputs}
         reading = reading_by_place(NAME, factors, CONVENTION, target, ring, outputs, name=name, notes=notes)
-    if found.letters and found.letters in found.groups:
+    if list(found.letters) in found.groups:
         named = tuple(one for one in reading.candidates if not one[0].startswith(C_TRANSPOSED))
         reading = dataclasses.replace(reading, candidates=named)
     held = {scheme.target for _, scheme in reading.candidates}

@@ -16,7 +16,7 @@ from .account import GROUP, Account, Equation, is_caseless, matrices_in, split_e
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
 from .lines import Statement
-from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of
+from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of, with_indices
 from .patterns import pattern
 from .reading import Entries
 from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
@@ -65,8 +65,8 @@ class Formulas(Meaning):
         self.bases = dict.fromkeys("abc", 1)
         """The first index of rows and columns of A, B and C: 1, or 0."""
 
-        self.letters: list[str] = []
-        """The letters of the blocks of C, by rows, where they are single ones."""
+        self.letters: dict[str, str] = {}
+        """The blocks of C that single letters stand for, by rows."""
 
         self.notes: list[str] = []
         self.skipped: list[int] = []
@@ -80,6 +80,11 @@ class Formulas(Meaning):
         for each in self.equations if lower else ():
             each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
         self.set_by = Counter(each.name for each in self.equations)
+        used = {name for each in self.equations for text in each.texts for name in words(text)} - self.set_by.keys()
+        lettered = {name for name in used if name in LETTERS or letters_of(name) in ("a", "b")} == LETTERS.keys()
+        for each in self.equations if lettered else ():
+            each.texts = [with_indices(text, LETTERS) for text in each.texts]
+            each.name = with_indices(each.name, LETTERS) if each.name[:1] == "[" else each.name
         # Names that differ in case or marks alone are one name: which of two values is meant is not known.
         self.spelled = {family(name): name for name in self.set_by if letters_of(name)}
         for each in self.equations:
@@ -95,16 +100,17 @@ class Formulas(Meaning):
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
         families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
-        lettered = LETTERS[:4], LETTERS[4:], "".join(self.letters)
-        account = Account(families - {""} | {"c"}, lettered if self.places.keys() == set(LETTERS) else ())
+        account = Account(families - {""} | {"c"})
+        known = (LETTERS if lettered else {}) | self.letters
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
-        for line, text, equation in listed:
-            deleted = words(text.lower() if lower else text) if text.startswith("del ") else []
+        for line, said, equation in listed:
+            text = with_indices(said.lower() if lower else said, known)
+            deleted = words(text) if text.startswith("del ") else []
             for name in [equation.name] if equation else deleted:
                 if equation not in live and line > matrices.get(name, line):
                     raise SchemeFormatError(f"{name} is set or deleted after its outputs were set", line=line)
             if equation is None or equation not in live:
-                account.check(line, text.lower() if lower else text, equation)
+                account.check(line, text, equation)
                 self.skipped.append(line)
             elif line in controlled:
                 raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
@@ -172,7 +178,7 @@ class Formulas(Meaning):
         if name not in self.names:
             if (unit := unit_in_formulas(name)) is not None:
                 return unit
-            if not letters_of(name) and name not in LETTERS:
+            if not letters_of(name):
                 raise SchemeFormatError(f"{name} has no value yet")
             self.names[name] = LinearForm({label_of(*family(name)) or name: 1})
         return self.names[name]
@@ -224,8 +230,8 @@ class Formulas(Meaning):
         if len(letters) == 4 and not any(letters_of(name) == "c" for name in by_name):
             letters = next((names for names in self.groups if sorted(names) == sorted(letters)), letters)
             self.notes.append(f"{', '.join(letters)} are read as C by rows")
-            self.letters = letters
-            for name, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
+            self.letters = dict(zip(letters, ("c11", "c12", "c21", "c22"), strict=True))
+            for name, place in self.letters.items():
                 by_name[place] = by_name.pop(name)
                 for each in by_name[place]:
                     each.name = place
@@ -240,9 +246,6 @@ class Formulas(Meaning):
     def place_blocks(self) -> None:
         """Find out which blocks are of A and of B, whether they have one running index, and whether from 0."""
         sides = [dict.fromkeys(key for part in self.products.values() for key in part[side]) for side in (0, 1)]
-        if {*sides[0], *sides[1]} == set(LETTERS):
-            self.places = {name: (at % 4 // 2 + 1, at % 2 + 1) for at, name in enumerate(LETTERS)}
-            return
         found = [[family(key) for key in keys if type(key) is str] for keys in sides]
         self.flat = any(len(index) == 1 for part in found for _, index in part)
         operands = self.operands(*({letters for letters, _ in part} for part in found))
@@ -338,9 +341,7 @@ class Formulas(Meaning):
             offsets = {tuple(map(int.__sub__, family(name)[1], divmod(at, width))) for at, name in enumerate(names)}
             letters, other = set(map(letters_of, names)), {"a": "b", "b": "a"}.get(each.name.lower(), "")
             in_place = len(letters) == 1 and other not in letters and (self.flat or offsets in ({(0, 0)}, {(1, 1)}))
-            lettered = {"a": LETTERS[:4], "b": LETTERS[4:]}
-            lettered.pop(other, None)
-            if not in_place and (width != 2 or "".join(names) not in lettered.values()):
+            if not in_place:
                 raise SchemeFormatError("a matrix of blocks that stand elsewhere than their names say", line=each.line)
             return
         for at, cell in enumerate(cells):

@@ -107,7 +107,8 @@ _SYMBOLS = pattern(r"([\w,\s()]+)=\s*(?:\w+\.)?(?:symbols|var)\(\s*(['\"])([\w,\
 _BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
 _REMARK = pattern(
-    r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
+    r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products)"
+    r"|\s(?:let|where|with))$"
 )
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
 _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
