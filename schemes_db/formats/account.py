@@ -22,10 +22,10 @@ _ASSIGNED = pattern(
 )
 _REVERSED = pattern(rf"^(.*[)\d\]])\s*=\s*({NAME})$")
 _MATRIX = pattern(
-    r"^(?:return\b|\(?[A-Za-z]\w*(?P<turned>')\)?\s*:?=|(?P<left>\[[^=]*\])\s*:?=)\s*(?P<right>[\[(A-Za-z].*)$",
+    r"^(?:return\b|\(?[A-Za-z]\w*(?P<turned>')\)?\s*:?=)\s*(?P<right>[\[(A-Za-z].*)$",
     re.DOTALL,
 )
-"""A matrix that is returned, one that is transposed as it is set, and one of names that are set."""
+"""A matrix that is returned, and one that is transposed as it is set."""
 
 _CELLS = r"\[(?:[^\[\]=]|\[\d+,\d+\])+\]"
 _SHOWN_MATRIX = pattern(rf"(?=.*;){_CELLS}|Matrix\(\[\[.*\]\]\)")
@@ -105,7 +105,7 @@ _GARBAGE = pattern(r"(?=.*\d)(?:[-+*/^]|(?=.*[*/^]))[-+*/^()\[\]{}.\d\s]*")
 class Equation:
     """One statement `name = text`; `sign` is not 0 where it adds to a value, as in `c11 += m1`.
 
-    The name is empty where a matrix is returned, and a matrix of names where such a matrix is set.
+    The name is empty where a matrix is returned.
     """
 
     line: int
@@ -137,7 +137,7 @@ def split_equation(line: int, text: str) -> Equation | None:
         SchemeFormatError: a statement of a language that is not read, or a name set to two unlike things.
     """
     if match := _MATRIX.match(text):
-        return Equation(line, match["left"] or "", [f"({match['right']})'" if match["turned"] else match["right"]])
+        return Equation(line, "", [f"({match['right']})'" if match["turned"] else match["right"]])
     match = _ASSIGNED.match(text)
     foreign = {text} & {"begin", "where"} or (match and _FOREIGN.intersection(match["words"].split()))
     if foreign:

@@ -98,10 +98,10 @@ def unstacked(array: Array) -> list[Array] | None:
     return None
 
 
-def side_by_side(array: Array) -> list[Array] | None:
-    """The factors of square matrices in one 2-d array, [U V W] in a row or one below the other."""
+def one_array(array: Array) -> list[Array] | None:
+    """The factors of one array: `unstacked`, or of square matrices, [U V W] in a row or one below the other."""
     if array.ndim != 2:
-        return None
+        return unstacked(array)
     rows, cols = array.shape
     for axis, length in ((1, cols), (0, rows)):
         side = round((length / 3) ** 0.5)

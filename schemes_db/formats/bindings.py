@@ -64,10 +64,11 @@ _FUNCTION = pattern(r"(\s*(?:async\s+)?def\s+(\w+))\s*\(((?:[^()]|\([^()]*\))*)\
 _ALIAS = pattern(r"\s*(?:for\s+([\w\s,]+?)\s+in\b([^:]*)|([\w\s,]+?)=(?!=)([\w\s.,:\[\]]*)$)")
 _CHANGED_WITHIN = pattern(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\]]*\])*\s*(?:\[[^=]*\]\s*[-+*/%@]*=(?!=)|[-+*/%@]+=(?!=)"
-    r"|\.(?:fill|sort|put|append|insert|extend|pop|remove|clear|reverse|resize|itemset|__\w+__)\()|\bout\s*=\s*(\w+)"
+    r"|\.(?:fill|sort|put|append|insert|extend|pop|remove|clear|reverse|resize|itemset|partition|set\w+|__\w+__)\()"
+    r"|\bout\s*=\s*(\w+)|\b(?:global|nonlocal)\s+(\w+)"
 )
-"""What a statement may change: by an index, a sign before `=`, a method, or as the place of a result."""
-_CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
+"""What a statement may change: by an index, a sign before `=`, a method, as the place of a result, or anyhow."""
+
 _EMPTY = pattern(r"\s*(\w+) = (?:cell|zeros)\([\d,\s]*\)")
 """Room of MATLAB for matrices that are set one after the other."""
 
@@ -196,14 +197,13 @@ class Bindings(Meaning):
         changing: set[str] = set()
         own: dict[str, set[str]] = {}
         for line, text, function, parameters in self.inner:
-            changed = _CHANGED.match(text)
-            if changed and changed[1] in names and changed[1] not in parameters:
-                raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
             given = own.setdefault(function, set(_WORD.findall(parameters)))
+            changed = {name for found in _CHANGED_WITHIN.findall(text[:MAX_SPLIT]) for name in found}
+            if others := changed & names - given:
+                raise SchemeFormatError(f"{text.strip()[:40]!r} may change {min(others)} when it is called", line=line)
             if (alias := _ALIAS.match(text)) and not given.isdisjoint(_WORD.findall(alias[2] or alias[4] or "")):
                 given.update(_WORD.findall(alias[1] or alias[3]))
-            long = len(text) > MAX_SPLIT  # not looked at
-            if long or not given.isdisjoint(name for found in _CHANGED_WITHIN.findall(text) for name in found):
+            if len(text) > MAX_SPLIT or not given.isdisjoint(changed):
                 changing.add(function)
                 if not names.isdisjoint(_WORD.findall(parameters.partition("=")[2])):
                     raise SchemeFormatError(f"{function} may change what its parameters are set to", line=line)

@@ -84,13 +84,12 @@ class Formulas(Meaning):
         lettered = {name for name in used if name in LETTERS or letters_of(name) in ("a", "b")} == LETTERS.keys()
         for each in self.equations if lettered else ():
             each.texts = [with_indices(text, LETTERS) for text in each.texts]
-            each.name = with_indices(each.name, LETTERS) if each.name[:1] == "[" else each.name
         # Names that differ in case or marks alone are one name: which of two values is meant is not known.
-        self.spelled = {family(name): name for name in self.set_by if letters_of(name)}
+        spelled = {family(name): name for name in self.set_by if letters_of(name)}
         for each in self.equations:
             if each.name == "i":
                 raise SchemeFormatError("i is the imaginary unit and can't be set", line=each.line)
-            if (other := self.spelled.get(family(each.name), each.name)) != each.name:
+            if (other := spelled.get(family(each.name), each.name)) != each.name:
                 raise SchemeFormatError(f"{each.name} is set, and so is {other}", line=each.line)
         self.single = {each.name: each for each in self.equations if self.set_by[each.name] == 1 and not each.sign}
         for each in self.equations:
@@ -150,7 +149,7 @@ class Formulas(Meaning):
                     if not each.value or len(each.value) != len(value):
                         raise SchemeFormatError(f"{described(value)} is not understood")
                     return
-                if (value and is_number(value)) or each.name[:1] in ("", "["):
+                if (value and is_number(value)) or not each.name:
                     raise SchemeFormatError("a bare number where a sum of blocks belongs")
                 form = value if isinstance(value, LinearForm) else LinearForm()
                 if each.sign:
@@ -295,27 +294,11 @@ class Formulas(Meaning):
     def take_outputs(self, live: list[Equation]) -> None:
         """The outputs: names of the letter c, else a matrix, else names of the only letters that no equation uses."""
         groups: dict[str, dict[str, Equation]] = defaultdict(dict)
-        matrices: list[Equation] = []
+        matrices = [each for each in live if isinstance(each.value, list)]
         for each in live:
-            if not isinstance(each.value, list):
+            if letters_of(each.name) and not isinstance(each.value, list):
                 groups[letters_of(each.name)][each.name] = each
-            elif each.name[:1] != "[":
-                matrices.append(each)
-            else:
-                with on_line(each.line):
-                    names = rows_of(Parser(each.name, self).whole())
-                    if list(map(len, names)) != list(map(len, each.value)):
-                        raise SchemeFormatError("two matrices of unlike sizes are set equal")
-                for named, values in zip(names, each.value, strict=True):
-                    for cell, value in zip(named, values, strict=True):
-                        if not (letters := letters_of(name := name_of(cell))):
-                            raise SchemeFormatError("a matrix that is set has more than names in it", line=each.line)
-                        if family(name) in self.spelled:
-                            raise SchemeFormatError(f"{name} is set twice", line=each.line)
-                        groups[letters][name] = Equation(each.line, name, [], value=value)
-        indices = {
-            letters: {len(family(name)[1]) for name in members} for letters, members in groups.items() if letters
-        }
+        indices = {letters: {len(family(name)[1]) for name in names} for letters, names in groups.items()}
         fitting = [letters for letters, lengths in indices.items() if self.flat or lengths == {2}]
         chosen = sorted({"c", "z"}.intersection(fitting))[:1]
         if not chosen and not any(map(_has_products, matrices)):

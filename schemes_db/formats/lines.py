@@ -119,9 +119,10 @@ _PARTS = {
 """What parts statements of prose, and of code."""
 
 _SEVERAL = pattern(r"\s*(?P<names>[A-Za-z_]\w*+(?:\s*,\s*[A-Za-z_]\w*+)++)\s*=(?!=)(?P<values>[^=]+)")
-_COMMAS = pattern(rf"{_BRACKETS}|,")
+_MATRIX_SET = pattern(r"\[((?:[^\[\]=]|\[\d+,\d+\])*)\]\s*:?=\s*\[([^=]*)\]")
+_COMMAS, _ROWS = pattern(rf"{_BRACKETS}|,"), pattern(rf"{_BRACKETS}|;")
 _NAME = pattern(r"[A-Za-z_]\w*")
-"""Several names that are set at once, commas, and names."""
+"""Several names or a matrix of names that are set at once, what parts their values, and names."""
 
 _EQUALS = {False: pattern(r"=|<-"), True: pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")}
 """What sets a name in prose, and in code, where braces behind a name do, too."""
@@ -425,17 +426,19 @@ def _parted(number: int, text: str, code: bool) -> Iterator[Statement]:
 
 
 def _unpacked(text: str) -> Sequence[str]:
-    """The equations that a statement of several names stands for, such as m1, m2 = a11*b11, a12*b21.
+    """The equations that a statement of several names, or of a matrix, stands for: m1, m2 = a11*b11, a12*b21.
 
     The statement itself if it is none, or sets a name that it reads: then one after the other means something else.
     """
-    match = _SEVERAL.fullmatch(text)
+    match = _SEVERAL.fullmatch(text) or _MATRIX_SET.fullmatch(text)
     if match is None:
         return (text,)
-    names, values = match["names"].replace(" ", "").split(","), cut(match["values"], _COMMAS)
-    if len(values) != len(names) or not set(names).isdisjoint(_NAME.findall(match["values"])):
+    names = [[name for part in cut(row, _COMMAS) for name in part.split()] for row in cut(match[1], _ROWS)]
+    values = [cut(row, _COMMAS) for row in cut(match[2], _ROWS)]
+    flat = list(chain.from_iterable(names))
+    if list(map(len, values)) != list(map(len, names)) or not set(flat).isdisjoint(_NAME.findall(match[2])):
         return (text,)
-    return [f"{name} = {value}" for name, value in zip(names, values, strict=True)]
+    return [f"{name} = {value}" for name, value in zip(flat, chain.from_iterable(values), strict=True)]
 
 
 def _trimmed(text: str) -> str:

@@ -6,7 +6,7 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from .archive import NPY_MAGIC, ZIP_MAGIC, Archive, Array, array_of
-from .arrays import named_factors, reading_of_unlabelled, side_by_side, unstacked
+from .arrays import named_factors, one_array, reading_of_unlabelled
 from .reading import C, Reading
 
 NAME = "arrays-npz"
@@ -39,17 +39,15 @@ def parse(
         if isinstance(array, list) and (len(array) == 3 or not name):
             return [reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",) if name else ())]
     arrays = {name: array for name, array in read.items() if not isinstance(array, list) and array.dtype.kind in _KINDS}
-    if found := named_factors(arrays):
+    found = named_factors(arrays)
+    if not found and len(arrays) == 1 and (parts := one_array(next(iter(arrays.values())))):
+        found = parts, ("one array of all three factors",)
+    if found:
         return [reading_of_unlabelled(NAME, found[0], target, ring, found[1])]
     shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
-    if len(arrays) != 1:
-        raise SchemeFormatError(f"arrays {shapes or '(none of numbers)'}: name three of them U, V and W")
-    (array,) = arrays.values()
-    if parts := unstacked(array) or side_by_side(array):
-        return [reading_of_unlabelled(NAME, parts, target, ring, ("one array of all three factors",))]
     raise SchemeFormatError(
-        f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as "
-        "(3, R, entries), or three files beside each other, such as U.npy, V.npy and W.npy"
+        f"arrays {shapes or '(none of numbers)'}: wanted are three with the names U, V and W, or factors in one array, "
+        "such as (3, R, entries), or three files beside each other, such as U.npy, V.npy and W.npy"
     )
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Z2, Ring
@@ -20,7 +19,7 @@ from .lines import numbered
 from .patterns import changes_all, changes_something, check_setting, pattern
 from .reading import C, Reading
 
-_CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
+_CELL = r"(?:0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}|\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?)"
 _ROW = pattern(rf"(?:-\s)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
 _NUMBER = pattern(_CELL)
 _INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
@@ -44,10 +43,8 @@ def has_tables(text: str) -> bool:
         return False
     try:
         groups = _groups(text)
-        lengths = (
-            {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines} if len(groups) == 1 else set()
-        )
-        return len(groups) == 3 or len(lengths) == 1 or reading_of_masks(text) is not None
+        lengths = {len(_NUMBER.findall(line)) for _, line in groups[0][1]} if len(groups) == 1 else set()
+        return len(groups) == 3 or len(lengths) == 1 or bit_masks(text) is not None
     except SchemeFormatError:
         return True
 
@@ -79,17 +76,17 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
             pass
         elif (setting := _SETTING.fullmatch(plain)) and _role(setting[1]) is None:
             check_setting(*setting.groups())
-        elif re.search(r"\d|'|^[^A-Za-z]*$", plain) or changes_something(plain) or changes_all(plain):
+        elif (
+            re.search(r"\d|'|^[^A-Za-z]*$|^\s*(?:if|for|while)\b", _GF2.sub("bits", plain))
+            or changes_something(plain)
+            or changes_all(plain)
+        ):
             return []  # a row that is none: this is no table of numbers
     return found
 
 
 def table_count(text: str) -> int:
     return len(_groups(text))
-
-
-def _numbers(at: int, line: str) -> list[Any]:
-    return list(map(int, line.split())) if _INTEGERS.fullmatch(line) else numbers(at, _NUMBER.findall(line))
 
 
 def three_tables(text: str) -> list[Array] | None:
@@ -101,24 +98,19 @@ def three_tables(text: str) -> list[Array] | None:
     groups = _groups(text)
     if len(groups) != 3:
         return None
-    roles = [role for role, _ in groups]
-    if sorted(role for role in roles if role is not None) == [0, 1, 2]:
-        groups = sorted(groups, key=lambda group: group[0] or 0)
-    return [array_of_rows([_numbers(at, line) for at, line in lines]) for _, lines in groups]
+    if {role for role, _ in groups} == {0, 1, 2}:
+        groups.sort(key=lambda group: group[0] or 0)
+    return [array_of_rows([numbers(at, _NUMBER.findall(line)) for at, line in lines]) for _, lines in groups]
 
 
-def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None = None) -> Reading | None:
-    """The reading of lines of three bit masks, one line a product, bit j for entry j; None for other texts.
+def bit_masks(text: str) -> tuple[list[list[int]], list[Shape]] | None:
+    """The three masks of each product, one line a product, bit j for entry j, and the sizes; None for other texts.
 
     A mask is a number, in hexadecimal or binary, too, or the digits 0 and 1 of all entries. Sizes and the number of
     products may come first.
-
-    Raises:
-        SchemeFormatError: the sizes can't be told.
     """
-    if not says_gf2(text):
-        return None
-    lines = [line.replace(",", " ").split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if not _heads(line)]
+    groups = _groups(text) if says_gf2(text) else []
+    lines = [line.replace(",", " ").split() for _, found in groups for _, line in found]
     if len(lines) < 2 or not all(_MASK.fullmatch(word) for line in lines for word in line):
         return None
     head = list(map(int, lines.pop(0))) if len(lines[0]) in (1, 4) and "".join(lines[0]).isdecimal() else [len(lines)]
@@ -130,7 +122,7 @@ def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None 
         [int(word[::-1], 2) if spelled_out else int(word, 0 if word[1:2].isalpha() else 10) for word in line]
         for line in lines
     ]
-    return reading_of_words(words, text, [(head[0], head[1], head[2])] if head[:-1] else [], target, ring)
+    return words, [(head[0], head[1], head[2])] if head[:-1] else []
 
 
 def reading_of_words(
@@ -158,9 +150,3 @@ def reading_of_words(
 def says_gf2(text: str) -> bool:
     """Return whether a text says that its numbers are bits, or residues modulo 2."""
     return _GF2.search(text) is not None
-
-
-def _heads(line: str) -> bool:
-    """Return whether a line is empty, or says in words what the masks below are."""
-    said = _SIZES.sub("", _GF2.sub("", line))
-    return not line.strip() or (said != line and not re.search(r"\d", said) and not changes_something(said))

@@ -414,7 +414,7 @@ def test_a_factor_is_no_scheme_by_itself_beside_others_that_are_no_matrices(firs
 
 def test_sizes_that_contradict_the_factors_are_named():
     for content in (json.dumps(DATA | {"shape": [2, 2, 3]}), f"{ARRAYS}shape = [2, 2, 3]\n"):
-        with pytest.raises(SchemeFormatError, match="shape 2, 2, 3, but the factors have shapes"):
+        with pytest.raises(SchemeFormatError, match="other sizes are said, but the factors are of 2x2x2:7"):
             parse_text(content)
 
 

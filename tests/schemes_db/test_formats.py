@@ -170,7 +170,7 @@ def test_exp_dialects():
         ("Bini 1 1 1 2\n1 ; 1 ; 1 ; 1\n", "1 products, where the header says 2"),
         ("1 2\n3 4\n#\n1 2\n#\n1 2\n", "fit together in no way"),
         ("1 2\n3\n#\n1 2\n#\n1 2\n", "where 2 entries belong"),
-        ("(np.array([[1.0]]), np.array([[1.0]]))", "not 2 arrays"),
+        ("(np.array([[1.0]]), np.array([[1.0]]))", "no three arrays"),
         ("(np.array([[1.0, 2]]), np.array([[1.0]]), np.array([[1.]]))", "fit together in no way"),
         ('{"n": [1,1,1], "m": 1, "u_fresh": [[{"index": 5, "value": 1}]], "u": [[]]}', "not there yet"),
         ('{"n": [1,1,1], "m": 1, "u_fresh": 3, "u": [[]]}', "must be a list"),

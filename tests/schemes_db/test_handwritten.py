@@ -86,7 +86,7 @@ def test_the_convention_that_was_verified_is_reported():
 
 
 @pytest.mark.parametrize(("raw", "message"), [
-    (npz(weights=np.ones((5, 5))), "shape .5, 5., float64: wanted are three factors in one"),
+    (npz(weights=np.ones((5, 5))), "weights .5, 5.: wanted are three with the names U, V and W, or factors in one"),
     (npz(u=np.ones((7, 4)), v=np.ones((7, 4)), w=np.ones((6, 4))), "7 x 4, 7 x 4, 6 x 4 fit together in no way"),
     (npz(text=np.array("hello")), "none of numbers"),
     (b"PK\x03\x04" + bytes(30), "zip archive without numpy arrays"),
