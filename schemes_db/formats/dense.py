@@ -16,6 +16,7 @@ from ..scheme import MAX_RANK
 from ..target import Target
 from .arrays import Array, array_of_rows, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
+from .parts import HOW
 from .patterns import pattern, says_change
 from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
 from .syntax import number
@@ -166,10 +167,7 @@ def _sms(text: str, target: Target | None = None, ring: Ring | None = None) -> l
     lines = iter(_words(text))
     matrices = [_matrix(*head, lines) for head in lines]
     if not matrices or len(matrices) % 3:
-        raise SchemeFormatError(
-            f"{len(matrices)} matrices, where L, R and P belong; name one of the files ..L.sms, ..R.sms, ..P.sms "
-            "that stand beside each other, or put the three into one file"
-        )
+        raise SchemeFormatError(f"{len(matrices)} matrices, where L, R and P belong; {HOW}")
     return [_sparse_reading(matrices[i : i + 3], target, ring) for i in range(0, len(matrices), 3)]
 
 
@@ -200,17 +198,14 @@ def _sparse_reading(
     matrices: list[tuple[int, int, list[tuple[int, int, Number]]]], target: Target | None, ring: Ring | None
 ) -> Reading:
     (rank, a, left), (again, b, right), (c, third, outputs) = matrices
-    if not rank == again == third:
-        raise SchemeFormatError(
-            f"L has {rank} rows, R has {again} and P has {third} columns: no one number of products"
-        )
-    if rank > len(left):
-        raise SchemeFormatError(f"{rank} products, but only {len(left)} entries in L")
+    if not rank == again == third <= len(left):
+        said = f"L has {rank} rows with {len(left)} entries, R has {again}, P has {third} columns"
+        raise SchemeFormatError(f"{said}: no one number of products")
     rows: list[list[list[tuple[int, Number]]]] = [[[] for _ in range(rank)] for _ in range(3)]
     for part, products in zip((left, right, [(r, index, value) for index, r, value in outputs]), rows, strict=True):
         for r, index, value in part:
             products[r].append((index, value))
-    return reading_of_rows("sms", (rows[0], rows[1], rows[2]), shape_of(a, b, c), C, target, ring)
+    return reading_of_rows("sms", rows, shape_of(a, b, c), C, target, ring)
 
 
 def _sniff_fast_matmul(text: str) -> bool:

@@ -33,7 +33,7 @@ SUFFIX = ".exp"
 CONVENTION = C_TRANSPOSED
 
 _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
-_BLOCKS = tuple(tuple(pattern(rf"(?i){letter}\W?_?\d") for letter in letters) for letters in ("abc", "xyz"))
+_BLOCK = pattern(r"(?i)([abcxyz])\W?_?\d")
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
 _WORD = pattern(r"[A-Za-z]{3}")
 _TRACE = pattern(r"(?i)^\s*tr(?:ace)?\s*\([\sabc*]+\)\s*=")
@@ -75,8 +75,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
                 forms[slot].append(factors[(slot + turn) % 3])
     base = int(all(map(all, places.values())))
     a, b, c = (Entries.of_forms(part, places, base) for part in forms)
-    grid = sorted((a.extent[0], b.extent[1]))
-    if target is None and not all(map(int.__le__, sorted(c.extent), grid)):
+    if target is None and not all(map(int.__le__, sorted(c.extent), sorted((a.extent[0], b.extent[1])))):
         raise SchemeFormatError(f"A has {a.extent[0]} rows, B {b.extent[1]} columns, but the third factor is larger")
     reading = reading_by_place(NAME, (a, b, c), CONVENTION, target, ring)
     if found.skipped and a.extent == b.extent == c.extent == (1, 1):
@@ -118,15 +117,11 @@ def _products(text: str, found: Formulas) -> Iterator[tuple[int, list[LinearForm
 
 
 def _is_trilinear(statement: str) -> bool:
+    """Return whether blocks of three matrices stand in a statement, in their order."""
     statement = _TRACE.sub("", statement)
-    if not re.search(r"[*(]", statement) and len(re.split(r"[\s,;|]+", statement)) > 3:
-        return False  # the head of a table
-    for blocks in _BLOCKS:
-        at = 0
-        for block in blocks:
-            found = block.search(statement, at) if at >= 0 else None
-            at = found.end() if found else -1
-        if at >= 0:
+    for order in ("abc", "xyz"):
+        letters = iter("".join(_BLOCK.findall(statement)).lower())
+        if all(letter in letters for letter in order):
             return not _is_prose(statement)
     return False
 

@@ -64,16 +64,11 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
 
 def _array(data: dict[str, Any], key: str, rank: int, size: int) -> Array:
     rows = need(data, key, list)
-    if len(rows) != rank:
-        raise SchemeFormatError(f"{key} has {len(rows)} rows, but the rank m is {rank}")
-    plain = []
-    for at, row in enumerate(rows, start=1):
-        if not isinstance(row, list) or len(row) != size:
-            found = len(row) if isinstance(row, list) else "no list"
-            raise SchemeFormatError(f"{key} row {at} must have {size} entries, not {found}")
-        exact = set(map(type, row)) == {int}
-        plain.append(row if exact else [parse_coefficient(value, f"{key} row {at}") for value in row])
-    return array_of_rows(plain)
+    if len(rows) != rank or not all(isinstance(row, list) and len(row) == size for row in rows):
+        raise SchemeFormatError(f"{key} must have {rank} rows of {size} entries")
+    return array_of_rows(
+        [[parse_coefficient(value, f"{key} row {at}") for value in row] for at, row in enumerate(rows, 1)]
+    )
 
 
 def _program(data: dict[str, Any], key: str, size: int, rank: int) -> LinearProgram:

@@ -19,7 +19,7 @@ from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of, with_indices
 from .patterns import pattern
 from .reading import Entries
-from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
+from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, grid, name_of, scaled, words
 
 _CALLED = pattern(
     r"(?i)\.?(?:(?P<add>add|plus|sum)|(?P<subtract>sub|subtract|minus|diff)"
@@ -145,8 +145,9 @@ class Formulas(Meaning):
                     raise SchemeFormatError(f"{each.name} is said to be two unlike things")
                 each.fault = None
                 if not is_number(value) and not isinstance(value, LinearForm):
-                    each.value = [row for row in rows_of(value) if all(isinstance(cell, LinearForm) for cell in row)]
-                    if not each.value or len(each.value) != len(value):
+                    rows = grid(value)
+                    each.value = rows.tolist() if rows.ndim == 2 else None
+                    if not each.value or not all(isinstance(cell, LinearForm) for cell in rows.flat):
                         raise SchemeFormatError(f"{described(value)} is not understood")
                     return
                 if (value and is_number(value)) or not each.name:

@@ -306,18 +306,16 @@ def matrices_as_lists(text: str, inside: bool = False) -> str:
 def controlled_lines(text: str) -> set[int]:
     """The numbers of the lines that a loop or a condition governs: what they do is not known."""
     found: set[int] = set()
-    open_at, braces = -1, 0
+    limit, braces = MAX_STATEMENT, 0
     for number, line in numbered(text) if _CONTROLS.search(text) else ():
-        indent, bare = len(line) - len(line.lstrip()), line.strip()
-        if not bare:
+        indent = len(line) - len(line.lstrip())
+        if line.isspace() or not line:
             continue
-        inside = open_at >= 0 and (indent > open_at or braces > 0 or bare == "{")
-        if inside:
+        if indent <= limit and not braces and line.strip() != "{":
+            limit = indent if _CONTROL.match(line) else MAX_STATEMENT
+        if limit < MAX_STATEMENT:
             found.add(number)
-        else:
-            open_at, braces = (indent if _CONTROL.match(line) else -1), 0
-            found |= {number} if open_at >= 0 else set()
-        braces += line.count("{") - line.count("}")
+            braces = max(braces + line.count("{") - line.count("}"), 0)
     return found
 
 
@@ -329,14 +327,9 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     for number, line in numbered(text):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
-        if len(line) <= MAX_STATEMENT and _PLAIN.fullmatch(line) and not line.isspace():
-            yield number, line.strip(), True
-            continue
-        if len(line) > MAX_STATEMENT:
-            yield number, line, True
-            continue
-        for part in _parts(line, latex, bulleted):
-            yield number, part, False
+        whole = len(line) > MAX_STATEMENT or _PLAIN.fullmatch(line) is not None
+        for part in (line.strip(),) if whole else _parts(line, latex, bulleted):
+            yield number, part, whole
 
 
 def _unnumbered(text: str) -> str:

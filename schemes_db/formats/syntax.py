@@ -119,11 +119,8 @@ class Parser:
         self.depth = 0
         self.take()
 
-    def fault(self, message: str) -> SchemeFormatError:
-        return SchemeFormatError(message, line=self.text.count("\n", 0, self.start) + 1)
-
     def unexpected(self, wanted: str) -> SchemeFormatError:
-        return self.fault(f"{wanted} expected, not {self.token[:12] or 'the end'!r}")
+        return SchemeFormatError(f"{wanted} expected, not {self.token[:12] or 'the end'!r}")
 
     def take(self) -> str:
         """Step to the next token; the one just passed is returned."""
@@ -151,12 +148,9 @@ class Parser:
         """The value that all of the text is.
 
         Raises:
-            SchemeFormatError: with the line; something is no value, or is left over.
+            SchemeFormatError: something is no value, or is left over.
         """
-        try:
-            value = self.value()
-        except SchemeFormatError as error:
-            raise error if error.line else self.fault(error.message) from None
+        value = self.value()
         if self.kind != "end":
             raise self.unexpected("the end")
         return value
@@ -212,7 +206,7 @@ class Parser:
                 break
             beside = self.kind == "number"  # 1/2 in (a11)(b11) 1/2 c11 is a factor, a number that ends a line is not
         if beside:
-            raise self.fault("a number that stands alone after a product")
+            raise SchemeFormatError("a number that stands alone after a product")
         return scalar if result is None else scaled(result, scalar)
 
     def signs(self) -> int:
@@ -301,7 +295,7 @@ class Parser:
         """Go into a bracket; the depth before it is returned."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise self.fault("parentheses nested too deep")
+            raise SchemeFormatError("parentheses nested too deep")
         self.take()
         return self.depth - 1
 
@@ -319,7 +313,7 @@ class Parser:
             key = name_of(item) or None if key is None else key
             if opener == "{" and key is not None and self.accept(":", "->", "="):
                 if key in keyed:
-                    raise self.fault(f"key {key!r} stands twice in one object")
+                    raise SchemeFormatError(f"key {key!r} stands twice in one object")
                 keyed[key] = self.value()
             else:
                 rows[-1].append(item)
@@ -338,14 +332,14 @@ class Parser:
         rows = [row for row in rows if row]
         if keyed:
             if rows:
-                raise self.fault("values with and without names in one table")
+                raise SchemeFormatError("values with and without names in one table")
             return keyed
         if opener == "<":  # of Maple: < a | b > is a row, < a, b > a column
             if len(marks) > 1:
-                raise self.fault("columns and rows in one pair of angle brackets")
+                raise SchemeFormatError("columns and rows in one pair of angle brackets")
             return joined([[item] for item in rows[0]] if "," in marks else rows).view(np.ndarray)
         if marks >= {",", " "}:
-            raise self.fault("items parted by blanks and by commas in one list")
+            raise SchemeFormatError("items parted by blanks and by commas in one list")
         if opener == "(" and len(rows) == 1 and len(rows[0]) == 1 and "," not in marks:
             return rows[0][0]
         if marks - {","}:
@@ -381,12 +375,6 @@ def grid(value: Value) -> Array:
     except ValueError:  # ragged lists
         return np.array(())
     return np.array(()) if array.size and isinstance(array.flat[0], list) else array
-
-
-def rows_of(value: Value) -> list[list[Value]]:
-    """The rows of a matrix; none of other things."""
-    array = grid(value)
-    return array.tolist() if array.ndim == 2 else []
 
 
 def transposed(value: Value) -> Value:
@@ -429,11 +417,7 @@ def name_of(value: Value) -> str:
 
 def described(value: Value) -> str:
     """What a value is, in a few words."""
-    if isinstance(value, list | np.ndarray | Table):
-        return "a list"
-    if isinstance(value, str):
-        return repr(value[:20])
-    return name_of(value)[:20] or ("a number" if is_number(value) else "a sum or product of names")
+    return name_of(value)[:20] or ("a number" if is_number(value) else "a list, a text, or a sum or product of names")
 
 
 def number_in(value: Value, where: str) -> Coefficient:
