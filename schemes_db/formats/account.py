@@ -114,6 +114,12 @@ class Equation:
     """What the name is said to be, once or more: c11 = a11 b11 + a12 b21 = m1 + m2."""
 
     sign: int = 0
+    third: bool = False
+    """Whether it has no name, and is a sum of products with a third factor."""
+
+    cyclic: bool = False
+    """Whether such products stand for their three rotations."""
+
     value: Value = None
     fault: SchemeFormatError | None = None
     uses: set[str] = field(default_factory=set)

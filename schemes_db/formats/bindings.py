@@ -98,9 +98,6 @@ class Bindings(Meaning):
     numbered: dict[str, int] = field(default_factory=dict)
     """The lines where a matrix with a number is set, as in `U{1} = ..`, by its name without the number."""
 
-    rings: set[str] = field(default_factory=lambda: set(_RINGS))
-    """The names of rings, as in `Q := Rationals()`."""
-
     first: float = math.inf
     """The line of the first array."""
 
@@ -125,16 +122,14 @@ class Bindings(Meaning):
         dtype = keywords.pop("dtype", "")
         if name in ("Rationals", "Integers", "RationalField", "IntegerRing") and not arguments:
             return LinearForm({"QQ": 1})
-        arguments = [one for one in arguments if name_of(one) not in self.rings]
-        if name in _ARRAYS and len(arguments) == 2 and _DTYPE.fullmatch(str(name_of(arguments[1]) or arguments[1])):
-            dtype = str(name_of(arguments[1]) or arguments.pop())
-            del arguments[1:]
+        arguments = [one for one in arguments if name_of(one) not in _RINGS]
+        said = str(name_of(arguments[1]) or arguments[1]) if len(arguments) == 2 else ""
+        if name in (*_ARRAYS, ".astype") and _DTYPE.fullmatch(said):
+            dtype, arguments = said, arguments[:1]
         lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
         sizes = [one for one in arguments if isinstance(one, int)]
         if not keywords and arguments and name in _NUMBERS:
             return _number(name, [number_in(one, name) for one in arguments])
-        if name == ".astype" and len(arguments) == 2:
-            dtype = name_of(arguments.pop()) or "?"
         if not keywords and lists:
             if name.lower().endswith("transpose") and len(arguments) == 1:
                 return transposed(arguments[0])
@@ -160,7 +155,7 @@ class Bindings(Meaning):
             if len(names) > 1 and len(values) == 1 and isinstance(values[0], list | np.ndarray):
                 values = list(values[0])
             if len(names) == len(values) == 1 and name_of(values[0]) in _RINGS:
-                self.rings.add(names[0])
+                self.values[names[0]] = values[0]
                 return
             if names and len(names) != len(values):
                 raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +14,11 @@ from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
 from ..inexact import Approximation, Coefficient
 from ..ring import Ring
-from ..scheme import Scheme
+from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
 from .layouts import GridNumbering, triangular_targets
 from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, places_on, ring_of
+from .strict_json import need
 
 Shape = tuple[int, int, int]
 Factors = tuple[Entries, Entries, Entries]
@@ -43,6 +45,20 @@ def shape_of(a: int, b: int, c: int) -> Shape:
             "compute with --target, as terms(...)"
         )
     raise SchemeFormatError(f"factors of {a}, {b} and {c} entries belong to no matrix product")
+
+
+def sizes_and_rank(data: dict[str, Any], sizes: str, rank: str, where: str = "the scheme") -> tuple[Shape, int]:
+    """The sizes of a general product and the number of products in two fields of a JSON object.
+
+    Raises:
+        SchemeFormatError: a field is missing, or out of bounds.
+    """
+    said, count = need(data, sizes, list, where), need(data, rank, int, where)
+    if len(said) != 3 or not all(type(size) is int and 1 <= size <= MAX_DIMENSION for size in said):
+        raise SchemeFormatError(f"field {sizes!r} must be three sizes, 1 to {MAX_DIMENSION} each, such as [2, 2, 2]")
+    if not 1 <= count <= MAX_RANK:
+        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {count}")
+    return (said[0], said[1], said[2]), count
 
 
 def target_of(shape: Shape, target: Target | None) -> Target:
@@ -137,14 +153,14 @@ def reading_of_coefficients(
         SchemeFormatError: a coefficient is given twice, or a product lacks a block of A or B; as `reading_of_options`.
     """
     base = min(1, *(index for one in coefficients for index in one[2:4]))
-    parts = []
-    for slot in range(3):
-        own = sorted((one for one in coefficients if one[0] == slot and one[4]), key=lambda one: one[1:4])
-        if slot < 2 and (lacking := set(range(rank)) - {one[1] for one in own}):
-            raise SchemeFormatError(f"product {min(lacking) + 1} has no block of {'AB'[slot]}")
-        number, row, col = np.array([one[1:4] for one in own], dtype=np.int64).reshape(-1, 3).T
-        parts.append(Entries(rank, number, row - base, col - base, [one[4] for one in own]))
-    return reading_by_place(format, (parts[0], parts[1], parts[2]), C, target, ring)
+    terms: list[list[list[tuple[int, int, Coefficient]]]] = [[[] for _ in range(rank)] for _ in range(3)]
+    for slot, r, row, col, value in coefficients:
+        terms[slot][r] += [(row - base, col - base, value)] if value else []
+    for slot in (0, 1):
+        if [] in terms[slot]:
+            raise SchemeFormatError(f"product {terms[slot].index([]) + 1} has no block of {'AB'[slot]}")
+    a, b, c = map(Entries.of, terms)
+    return reading_by_place(format, (a, b, c), C, target, ring)
 
 
 def option_of(factors: Factors, layout: GridNumbering, convention: str = C) -> Option:

@@ -67,8 +67,6 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     numbers: dict[str, int] = {}
     coefficients = []
     for at, product, (letter, row, col), value in found:
-        if re.search(r"[A-Za-hk-z]", value):
-            raise SchemeFormatError(f"{value[:20]!r} is no coefficient", line=at)
         with on_line(at):
             key = numbers.setdefault(product.lower(), len(numbers))
             coefficients.append((letters.index(letter), key, row, col, number(value)))

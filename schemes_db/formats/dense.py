@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 
 from ...errors import SchemeFormatError
 from ..gaussian import Number
@@ -70,13 +71,9 @@ def numbers(line: int, words: Sequence[str], size: int | None = None) -> list[Co
 
 def _blocks(text: str) -> list[list[Line]]:
     """The blocks of lines that comment lines part."""
-    blocks: list[list[Line]] = [[]]
-    for at, line in enumerate(text.splitlines(), start=1):
-        if line.lstrip().startswith("#"):
-            blocks.append([])
-        elif words := line.split():
-            blocks[-1].append((at, words))
-    return [block for block in blocks if block]
+    parts = groupby(enumerate(text.splitlines(), start=1), key=lambda line: line[1].lstrip().startswith("#"))
+    blocks = ([(at, line.split()) for at, line in part if line.strip()] for comment, part in parts if not comment)
+    return list(filter(None, blocks))
 
 
 def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -214,17 +211,9 @@ def _sniff_fast_matmul(text: str) -> bool:
     return len(_blocks(head)) == 3 and _NUMBERS.fullmatch(head) is not None
 
 
-def _sniff_bini(text: str) -> bool:
-    """Return whether a header line is there and a line of columns."""
-    return ";" in text and re.search(_BINI, text[:20_000]) is not None
-
-
-def _sniff_fmm_text(text: str) -> bool:
-    """Return whether a text begins with four sizes and has only numbers after them."""
-    return _SIZES.fullmatch(text.lstrip()[:4000]) is not None
-
-
-bini = TextReader("bini", ".txt", C, _sniff_bini, _bini)
+bini = TextReader("bini", ".txt", C, lambda text: ";" in text and re.search(_BINI, text[:20_000]) is not None, _bini)
 fast_matmul = TextReader("fast-matmul", ".txt", C, _sniff_fast_matmul, _fast_matmul)
-fmm_text = TextReader("fmm-text", ".txt", C_TRANSPOSED, _sniff_fmm_text, _fmm_text)
+fmm_text = TextReader(
+    "fmm-text", ".txt", C_TRANSPOSED, lambda text: _SIZES.fullmatch(text.lstrip()[:4000]) is not None, _fmm_text
+)
 sms = TextReader("sms", ".sms", C, lambda text: _SMS.match(text) is not None, _sms)

@@ -13,10 +13,9 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Z2, Q, Ring
-from ..scheme import MAX_RANK
 from ..target import Target
 from .arrays import Array, array_of_rows, reading_of_unlabelled
-from .candidates import reading_of_rows, target_of
+from .candidates import reading_of_rows, sizes_and_rank, target_of
 from .dense import TextReader
 from .linear_program import MAX_TERMS, LinearProgram, Statement, expanded_rows
 from .listed import agreeing, listed_text
@@ -38,12 +37,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     data = loads(text)
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
-    sizes, rank = need(data, "n", list), need(data, "m", int)
-    if len(sizes) != 3 or not all(type(size) is int for size in sizes):
-        raise SchemeFormatError('field "n" must be three sizes, such as [2, 2, 2]')
-    m, k, n = Target.general(*sizes).shape
-    if not 1 <= rank <= MAX_RANK:
-        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
+    (m, k, n), rank = sizes_and_rank(data, "n", "m")
     sides = (("u", m * k), ("v", k * n), ("w", m * n))
     fresh = {f"{key}_fresh" for key in "uvw"} if name == "fmm-reduced" else set()
     for key in data.keys() - _FIELDS - fresh:

@@ -158,6 +158,9 @@ _MATRIX = pattern(
 _CELL_NAMES = r"(?:\s*[A-Za-z]\w{0,9}[\s,]){1,9}\s*[A-Za-z]\w{0,9}\s*"
 _MATRIX_OF_NAMES = pattern(rf"\(({_CELL_NAMES}(?:;{_CELL_NAMES}){{1,9}})\)")
 _SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
+_RULES = pattern(r"\s*\{(?=[^\"]*$)[^=:>]*[=:>]")
+"""Rules of Mathematica, and dictionaries of Sage."""
+
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
 _RULER = pattern(r"\s*(?:([-+=*_~#])\1{2,}|\|(?:\s*:?-+:?\s*\|)+)\s*")
 _EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
@@ -172,7 +175,6 @@ _WORD_TIMES = pattern(
 )
 _ECHO = pattern(r"^(\s*(?:\d{1,3}:)?)([^\\_{}]*?)([A-Za-z]+_\{?\d+\}?\s*=.*\\.*)$")
 _LINE = pattern(r"([^\n]*)(?:\n|$)")
-_CONTROLS = pattern(r"\b(?:for|while|if|elif|elseif|repeat|switch)\b")
 _CONTROL = pattern(
     r"\s*(?:}\s*)?(?:for\s*\(|for\s+\w+(?:\s*,\s*\w+)*\s*(?:=|in\b|from\b|to\b)|while\b.*[\w)\]:{]$|if\s*\(|if\b.*[:{]\s*$"
     r"|if\b.*\bthen\b|elif\b|elseif\b|else\s+if\b|repeat\b|switch\s*\()"
@@ -295,9 +297,9 @@ def matrices_as_lists(text: str, inside: bool = False) -> str:
         return text
 
     def rows(match: re.Match[str]) -> str:
+        ends = "\n" * match.group().count("\n")
         body = _BREAK.sub(";", match["rows"].strip()).strip().rstrip(";").replace("&", ",")
         tight = _SPACES.sub(lambda space: f"{space[1]} " if space[1] else "", body)
-        ends = "\n" * match.group().count("\n")
         return f"[{tight}{ends}]" if inside else f"[{tight}]{ends}"
 
     return _MATRIX.sub(rows, text)
@@ -307,7 +309,7 @@ def controlled_lines(text: str) -> set[int]:
     """The numbers of the lines that a loop or a condition governs: what they do is not known."""
     found: set[int] = set()
     limit, braces = MAX_STATEMENT, 0
-    for number, line in numbered(text) if _CONTROLS.search(text) else ():
+    for number, line in numbered(text):
         indent = len(line) - len(line.lstrip())
         if line.isspace() or not line:
             continue
@@ -357,11 +359,9 @@ def _rows_unpacked(text: str) -> str:
     def blocks(match: re.Match[str]) -> str:
         row, names = match["row"] or match["all"], match["names"]
         rows = [names.strip("[]() ")] if row else _ROW.findall(names)
-        shape = "x" if row else _ROW.sub("x", names).strip("[]() ")
-        if base > 1 or not all(map(_ROW_NAMES.fullmatch, rows)) or not re.fullmatch(r"x(?:,\s*x)*", shape):
-            return match.group()
+        rest = "" if row else _ROW.sub("", names).strip("[](), \t")
         lists = [re.split(r"\s*,\s*", part.strip()) for part in rows]
-        if len(set(map(len, lists))) > 1:
+        if base > 1 or rest or len(set(map(len, lists))) != 1 or not all(map(_ROW_NAMES.fullmatch, rows)):
             return match.group()
         at = {name: (int(row or base) + i, base + j) for i, part in enumerate(lists) for j, name in enumerate(part)}
         values = ", ".join(f"{match['letter']}[{i}][{j}]" for i, j in at.values())
@@ -378,11 +378,9 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         return ()
     if not latex:
         plain = _CONTINUED.sub("", plain).rstrip()
-    if "\\" in plain and (echo := _ECHO.match(plain)):
-        plain = _without_echo(echo)
-    if (
-        plain.lstrip()[:1] == "{" and '"' not in plain and re.search(r"[=:>]", plain)
-    ):  # rules of Mathematica, dictionaries of Sage
+    if "\\" in plain:
+        plain = _ECHO.sub(_without_echo, plain)
+    if _RULES.match(plain):
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
     cells = plain if plain.count("&") < 2 else _END_OF_ROW.sub("", plain).replace("&", "|")

@@ -23,7 +23,7 @@ from ..inexact import Approximation
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
-from . import equations, exp
+from . import equations
 from .arrays import (
     ROLES,
     Array,
@@ -44,7 +44,7 @@ from .patterns import changes_all, check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
 from .sparse import sparse_products
 from .strict_json import loads, need
-from .tables import bit_masks, has_tables, reading_of_words, says_gf2, table_count, three_tables
+from .tables import bit_masks, groups, has_tables, reading_of_words, says_gf2, settings_beside, three_tables
 
 _LISTED = pattern(
     r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+[\[(](?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++(?:8|16|32|64)?\s*+)?(?:[\[({<][\[({<\s&]*+|\[[\[(\s]*+[A-Za-z_][\w.]*+\([\[(\s]*+)[-+]?[\d.\"'F]|\w\{\{[{\s]*+[-+]?\d|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
@@ -56,12 +56,8 @@ _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 _TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
 _NUMBERS = pattern(r"(?<![\w\])])\[(?:\s*+\[){0,40}+\s*+[-+]?[\d.]")
 _SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
-_DOCUMENTED = {
-    "alphaevolve": (C_TRANSPOSED, "products as columns"),
-    "maple": (C_TRANSPOSED, ""),
-    "mathematica": (C_TRANSPOSED, ""),
-}
-"""How the arrays of formats lie that say so."""
+_LIES = {"alphaevolve": "products as columns", "maple": "", "mathematica": ""}
+"""How the arrays of formats lie that say so, with the third factor by C^T."""
 
 
 def _body(text: str) -> str:
@@ -91,6 +87,10 @@ def _sniff_tuples(text: str) -> bool:
     return _TUPLES.search(re.sub(r"\s", "", text[:20_000])) is not None
 
 
+def _sniff_braces(text: str) -> bool:
+    return _BRACES.match(without_block_comments(text[:20_000])) is not None
+
+
 def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read every scheme of a text.
 
@@ -99,12 +99,12 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     """
     body = _body(text)
     if (masks := bit_masks(body)) is not None:
-        return [reading_of_words(masks[0], body, masks[1], target, ring)]
+        return [_fitting(reading_of_words(masks[0], body, masks[1], target, ring), settings_beside(body))]
     if tables := three_tables(body):
-        return [reading_of_unlabelled(name, tables, target, ring)]
+        return [_fitting(reading_of_unlabelled(name, tables, target, ring), settings_beside(body))]
     found = read_bindings(body)
     listed = [line for line, statement in found.unknown if _NUMBERS.search(statement)]
-    if fault := next((one for one in found.faults.values() if name in _DOCUMENTED and one.line in listed), None):
+    if fault := next((one for one in found.faults.values() if name in _LIES and one.line in listed), None):
         raise fault
     flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
     found.account(found.arrays.keys() - (flat - found.used - set(factor_names(flat))))
@@ -113,7 +113,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     value: Any = found.arrays or found.loose
     if len(found.loose) == 1 and not (name == "mathematica" and _depth(value) == 4):  # one product, or all of them
         value = found.loose[0]
-    elif found.loose and name not in _DOCUMENTED and not all(isinstance(one, dict) for one in value):
+    elif found.loose and name not in _LIES and not all(isinstance(one, dict) for one in value):
         raise SchemeFormatError(f"{len(value)} arrays without names")
     words, names = _words(value) if says_gf2(body) else ([], [])
     if words:
@@ -128,14 +128,12 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         if readings:
             return [agreeing(one, written) for one in readings]
         if written := listed_text(value, alone=True):
-            readings = (equations if "=" in written else exp).parse(written, target, ring)
+            readings = equations.parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
     among = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found.faults:
         raise list(found.faults.values())[-1]
-    if name in ("maple", "mathematica"):
-        raise SchemeFormatError("every product must be three matrices of numbers, of no other sizes than before")
-    if table_count(body) == 1:
+    if len(groups(body)) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     raise SchemeFormatError(f"no three arrays of numbers here{among}; name them u, v and w, (R, entries) each")
 
@@ -151,7 +149,8 @@ def _schemes(
     readings: list[Reading] = []
     for factors, note in _factors(name, value, found):
         try:
-            reading = reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), _DOCUMENTED.get(name))
+            documented = (C_TRANSPOSED, _LIES[name]) if name in _LIES else None
+            reading = reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), documented)
             readings.append(_fitting(reading, settings))
             break
         except SchemeFormatError as error:
@@ -189,10 +188,10 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
         SchemeFormatError: one of them is set to something that is not understood, or a setting changes them.
     """
     if isinstance(value, dict):
-        if name not in _DOCUMENTED:
+        if name not in _LIES:
             yield from _named(value, found)
         return
-    if name in _DOCUMENTED:
+    if name in _LIES:
         if three := _by_products(value) if name != "alphaevolve" else _arrays(value) if len(value) == 3 else None:
             yield three, ""
         return
@@ -310,10 +309,4 @@ def _parts_of_products(value: list[Any]) -> list[list[Any]]:
 arrays = TextReader("arrays", ".json", C, _sniff, partial(_parse, "arrays"))
 alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, partial(_parse, "alphaevolve"))
 maple = TextReader("maple", ".mpl", C_TRANSPOSED, lambda text: bool(_TRIAD.search(text)), partial(_parse, "maple"))
-mathematica = TextReader(
-    "mathematica",
-    ".m",
-    C_TRANSPOSED,
-    lambda text: _BRACES.match(without_block_comments(text[:20_000])) is not None,
-    partial(_parse, "mathematica"),
-)
+mathematica = TextReader("mathematica", ".m", C_TRANSPOSED, _sniff_braces, partial(_parse, "mathematica"))

@@ -90,8 +90,8 @@ def parse_coefficient(value: object, where: str) -> Number:
     if isinstance(value, str):
         with contextlib.suppress(ValueError, ZeroDivisionError):
             return parse_number(value)
-    if isinstance(value, str) and (named := re.search(r"[A-Za-z]\w*(?:\([^()]*\))?", value)):
-        raise SchemeFormatError(f"{where}: the parameter {named.group()[:20]} is no exact fraction")
+        if named := re.search(r"[A-Za-z]\w*(?:\([^()]*\))?", value):
+            raise SchemeFormatError(f"{where}: the parameter {named.group()[:20]} is no exact fraction")
     raise SchemeFormatError(f'{where}: {value!r} is not a coefficient; write an integer or "p/q"')
 
 

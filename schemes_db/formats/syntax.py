@@ -19,7 +19,6 @@ from .arithmetic import (
     decimal,
     inverse,
     is_number,
-    plus,
     power,
     times,
     total,
@@ -43,11 +42,6 @@ _TOKEN = pattern(
     r"|(?P<symbol>:=|->|\.'|\*\*|//|[-+*/@()\[\]{}<>|,;:=^.'])|$)"
 )
 _USED = pattern(rf"{_NUMBER}(?:[jJ](?!\w))?|\.(?:T(?!\w)|[a-z_]{{2,}}\()|(?:{_MODULES})?({_NAME})(\()?")
-_TERM = rf"(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*+"
-_TERMS = pattern(rf"([-+]?)\s*{_TERM}")
-_SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\];]|,(?!\d)|$)")
-"""Names with integers before them: almost all sums in files are so, and token by token takes ten times as long."""
-
 _INTEGERS = r"\s*-?\d{1,18}\s*(?:,\s*-?\d{1,18}\s*)+"
 _ROW = pattern(rf"(?a)\[{_INTEGERS}\]|\{{{_INTEGERS}\}}")
 """A list of integers, read at once as almost all lists of files are so."""
@@ -57,6 +51,7 @@ _CLOSERS = {"[": "]", "(": ")", "{": "}", "<": ">"}
 _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 """A name that, with parentheses right after it, is called: `a(b + c)` is a product, `add(b, c)` is not."""
 
+_EXPONENT = pattern(r"\s{0,40}[-+(]?\d")
 _METHOD = pattern(r"T(?!\w)|[a-z_]{2,}\(")
 _BRACE = pattern(r"\s*\{")
 _PART = pattern(r"\[[^\[\]\n]{0,200}\]")
@@ -157,8 +152,6 @@ class Parser:
 
     def value(self, in_row: bool = False) -> Value:
         """A sum; `in_row` between brackets, where a blank may part two items."""
-        if not in_row and (plain := _SUM.match(self.text, self.start)) and (form := self.sum(plain)) is not None:
-            return form
         parts = [self.product(in_row)]
         while self.at("+", "-"):
             if in_row and self.gap and not self.text[self.position : self.position + 1].isspace():
@@ -167,22 +160,9 @@ class Parser:
             parts.append(scaled(self.product(in_row), sign))
         return parts[0] if len(parts) == 1 else total(parts)
 
-    def sum(self, match: re.Match[str]) -> LinearForm | None:
-        """The form of a sum of names in plain spelling; None where a name stands for something else."""
-        found, text = LinearForm(), "".join(match.group().split())
-        for sign, size, name in _TERMS.findall(text):
-            if type(value := self.meaning.named(name)) is not LinearForm:
-                return None
-            factor = int(f"{sign}{size or 1}")
-            for key, old in value.items():
-                found[key] = plus(found.get(key, 0), times(old, factor))
-        self.position = match.end()
-        self.take()
-        return found if all(found.values()) else LinearForm({key: value for key, value in found.items() if value})
-
     def product(self, in_row: bool) -> Value:
         """Factors joined by a sign of multiplication or side by side, divided by numbers."""
-        scalar: Coefficient = self.signs()
+        scalar: Coefficient = 1
         result: Value = None
         beside = False
         while True:
@@ -209,21 +189,17 @@ class Parser:
             raise SchemeFormatError("a number that stands alone after a product")
         return scalar if result is None else scaled(result, scalar)
 
-    def signs(self) -> int:
+    def factor(self, in_row: bool) -> Value:
+        """An atom with signs before it, and transposes, powers and methods after it."""
         sign = 1
         while self.at("+", "-"):
             sign = -sign if self.take() == "-" else sign
-        return sign
-
-    def factor(self, in_row: bool) -> Value:
-        """An atom with signs before it, and transposes, powers and methods after it."""
-        sign = self.signs()
         value = self.atom()
         while True:
             if self.at("'", ".'") and not self.gap:
                 self.take()
                 value = transposed(value)
-            elif self.at("^") or (self.at("**") and re.match(r"\s*[-+(]?\d", self.text[self.position :][:40])):
+            elif self.at("^") or (self.at("**") and _EXPONENT.match(self.text, self.position)):
                 self.take()
                 value = power(number_in(value, described(value)), self.factor(in_row))
             elif self.at(".") and not self.gap and _METHOD.match(self.text, self.position):
@@ -248,10 +224,6 @@ class Parser:
             self.position = row.end()
             self.take()
             return (Braces if token == "{" else list)(map(int, row.group()[1:-1].split(",")))
-        plain = _SUM.match(self.text, self.position) if token == "(" else None
-        if plain and self.text.startswith(")", plain.end()) and (form := self.sum(plain)) is not None:
-            self.take()
-            return form
         if kind == "symbol" and token in _CLOSERS:
             return self.bracketed()
         raise self.unexpected("a block, a number or '('")
@@ -269,7 +241,7 @@ class Parser:
         if part := _PART.match(self.text, self.position):
             raise NotUnderstoodError(f"{token}{part.group()[:22]} is not understood")
         self.take()
-        return self.meaning.named(re.sub(r"\s", "", token))
+        return self.meaning.named("".join(token.split()))
 
     def call(self, name: str, arguments: list[Value]) -> Value:
         """A call, from its opening parenthesis or bracket on."""
@@ -277,7 +249,7 @@ class Parser:
         if not self.at("(", "["):
             raise self.unexpected("'('")
         closer = _CLOSERS[self.token]
-        before = self.nested()
+        self.nested()
         while not self.at(closer):
             if keyword := _KEYWORD.match(self.text, self.start):
                 keywords[keyword[1]] = keyword[2].strip("\"'").rpartition(".")[2]
@@ -287,22 +259,21 @@ class Parser:
                 arguments.append(self.value())
             if not (self.accept(",") or self.at(closer)):
                 raise self.unexpected(f"{closer!r} or a comma")
-        self.depth = before
+        self.depth -= 1
         self.take()
         return self.meaning.called(name, arguments, keywords)
 
-    def nested(self) -> int:
-        """Go into a bracket; the depth before it is returned."""
+    def nested(self) -> None:
+        """Go into a bracket."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise SchemeFormatError("parentheses nested too deep")
         self.take()
-        return self.depth - 1
 
     def bracketed(self) -> Value:
         """A list, a table, rows, or what stands alone in parentheses."""
         opener = self.token
-        before = self.nested()
+        self.nested()
         closer = _CLOSERS[opener]
         rows: list[list[Value]] = [[]]
         keyed = Table()
@@ -327,7 +298,7 @@ class Parser:
             marks.add(mark)
             if mark in (";", "\n"):
                 rows.append([])
-        self.depth = before
+        self.depth -= 1
         self.take()
         rows = [row for row in rows if row]
         if keyed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Z2, Ring
@@ -22,29 +23,20 @@ from .reading import C, Reading
 _CELL = r"(?:0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}|\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?)"
 _ROW = pattern(rf"(?:-\s)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
 _NUMBER = pattern(_CELL)
-_INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
 _HEADING = pattern(
     r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]\w*)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
-_RULE = pattern(r"\s*\|[\s|:-]*")
-"""The empty head of a table of Markdown, and the line below it."""
-
 _SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
-_FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
 _MASK = pattern(r"(?a)\d{1,160}|0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
 
 
 def has_tables(text: str) -> bool:
-    """Return whether a text has three tables, or bit masks."""
-    if _FORMULA.search(re.sub(r"#[^\n]*", "", text)):
-        return False
+    """Return whether a text has three tables, one of what could be three, or bit masks."""
     try:
-        groups = _groups(text)
-        lengths = {len(_NUMBER.findall(line)) for _, line in groups[0][1]} if len(groups) == 1 else set()
-        return len(groups) == 3 or len(lengths) == 1 or bit_masks(text) is not None
+        return len(groups(text)) in (1, 3) or bit_masks(text) is not None
     except SchemeFormatError:
         return True
 
@@ -56,24 +48,22 @@ def _role(line: str) -> int | None:
     return next((slot for slot, names in enumerate(ROLES) if name in names), None)
 
 
-def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
+def groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
     """Lines of numbers that stand together, with the factor that the heading above them names."""
     found: list[tuple[int | None, list[tuple[int, str]]]] = []
     role: int | None = None
     fresh = True
     for at, line in numbered(text):
-        plain = line.partition("#")[0] if not _role(line) else line
-        if _INTEGERS.fullmatch(plain) or _ROW.fullmatch(plain.strip()):
+        plain = line.partition("#")[0].strip()
+        if _ROW.fullmatch(plain):
             if fresh:
                 found.append((role, []))
                 fresh = False
             found[-1][1].append((at, plain))
         elif (named := _role(line)) is not None:
             role, fresh = named, True
-        elif not plain.strip() or set(plain.strip()) <= set("-=#*"):
+        elif set(plain) <= set("-=*|: \t"):
             fresh = True
-        elif _RULE.fullmatch(plain):
-            pass
         elif (setting := _SETTING.fullmatch(plain)) and _role(setting[1]) is None:
             check_setting(*setting.groups())
         elif (
@@ -85,8 +75,11 @@ def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
     return found
 
 
-def table_count(text: str) -> int:
-    return len(_groups(text))
+def settings_beside(text: str) -> dict[str, Any]:
+    """The numbers of settings beside tables, such as `rank: 7` or `shape = 2, 2, 2`."""
+    found = {match[1]: match[2] for _, line in numbered(text) if (match := _SETTING.fullmatch(line.partition("#")[0]))}
+    numbers = {name: list(map(int, re.findall(r"(?a)\d{1,9}", value))) for name, value in found.items()}
+    return {name: said[0] if len(said) == 1 else said for name, said in numbers.items()}
 
 
 def three_tables(text: str) -> list[Array] | None:
@@ -95,12 +88,12 @@ def three_tables(text: str) -> list[Array] | None:
     Raises:
         SchemeFormatError: rows of one have unlike lengths.
     """
-    groups = _groups(text)
-    if len(groups) != 3:
+    found = groups(text)
+    if len(found) != 3:
         return None
-    if {role for role, _ in groups} == {0, 1, 2}:
-        groups.sort(key=lambda group: group[0] or 0)
-    return [array_of_rows([numbers(at, _NUMBER.findall(line)) for at, line in lines]) for _, lines in groups]
+    if {role for role, _ in found} == {0, 1, 2}:
+        found.sort(key=lambda group: group[0] or 0)
+    return [array_of_rows([numbers(at, _NUMBER.findall(line)) for at, line in rows]) for _, rows in found]
 
 
 def bit_masks(text: str) -> tuple[list[list[int]], list[Shape]] | None:
@@ -109,8 +102,8 @@ def bit_masks(text: str) -> tuple[list[list[int]], list[Shape]] | None:
     A mask is a number, in hexadecimal or binary, too, or the digits 0 and 1 of all entries. Sizes and the number of
     products may come first.
     """
-    groups = _groups(text) if says_gf2(text) else []
-    lines = [line.replace(",", " ").split() for _, found in groups for _, line in found]
+    found = groups(text) if says_gf2(text) else []
+    lines = [line.replace(",", " ").split() for _, rows in found for _, line in rows]
     if len(lines) < 2 or not all(_MASK.fullmatch(word) for line in lines for word in line):
         return None
     head = list(map(int, lines.pop(0))) if len(lines[0]) in (1, 4) and "".join(lines[0]).isdecimal() else [len(lines)]

@@ -1,6 +1,8 @@
 """What collections publish beside the text of one scheme: borders, bit masks, several files, notebooks, rings."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from lcma.schemes_db.ring import Z2
 from lcma.verify import ApproximateReport, judge
 from lcma.verify.files import files_below
 
+HERE = Path(__file__).parent
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
 EXP = render(SCHEME, "exp").decode()
@@ -163,6 +166,17 @@ def test_notebooks_with_checks_and_other_results():
     for change in ("matrices_222[0][0, 0] = 7\n", "scale(matrices_222)\n", "x = matrices_222[0]\nx *= 2\n"):
         with pytest.raises(SchemeFormatError, match="may change"):
             parse_text(notebook(*cells, change))
+
+
+def test_a_table_of_coefficients_with_an_infinitesimal_gets_the_border_verdict():
+    text = (HERE / "dialects" / "coefficients.csv").read_text()
+    lines = [
+        re.sub(r"^1,([AB]),(..),1$", lambda m: f"1,{m[1]},{m[2]},{'eps' if m[1] == 'A' else '1/eps'}", line)
+        for line in text.splitlines()
+    ]
+    report = judge(parse_text("\n".join(lines))[0], "file")
+    assert isinstance(report, ApproximateReport)
+    assert "with e = 1 it is exact" in report.headline()
 
 
 def test_a_table_of_coefficients_of_a_triangular_scheme_needs_no_target():
