@@ -41,8 +41,11 @@ _LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 def sniff(text: str, fits: Callable[[str], Any] | None = None) -> bool:
     """Return whether some statement fits: sets a name to what has a block of a matrix in it."""
-    listed = re.match(r"\s*[{\[]\s*[{\[\"]", text) is not None
-    return not listed and any((fits or is_equation)(statement) for _, statement in statements(text[:40_000]))
+    if re.match(r"\s*[{\[]\s*[{\[\"]", text):
+        return False
+    named = fits is None and parse_header(text[:2000])[0] is not None
+    found = (statement for _, statement in statements(text[:40_000]))
+    return any((fits or is_equation)(statement) or (named and "=" in statement) for statement in found)
 
 
 def is_equation(line: str) -> bool:

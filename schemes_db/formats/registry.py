@@ -225,7 +225,7 @@ def parse_bytes(
         for one in _matching(_TEXT, plain, format)
     ]
     if not texts:
-        said = f"{len(text.splitlines())} lines without an equation such as m1 = (a11)(b11), or factors u, v and w"
+        said = f"{len(text.splitlines())} lines without factors, or an equation such as m1 = (a11 + a22)(b11 + b22)"
         raise UnknownFormatError(
             f"{said}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )

@@ -416,9 +416,8 @@ def test_a_content_that_is_understood_is_proven(content):
 
 def test_what_adds_to_an_output_of_a_matrix_is_computed():
     matrix = f"[c11, c12; c21, c22] = [{', '.join(SUMS[:2])}; {', '.join(SUMS[2:])}]"
-    (right,), (wrong,) = parse_text(text(*PRODUCTS, matrix)), parse_text(text(*PRODUCTS, matrix, "c11 += m1"))
-    assert judge(right, "file").scheme.digest == STRASSEN
-    assert "product 1, c11 should be 1, not 2" in judge(wrong, "file").headline()
+    (reading,) = parse_text(text(*PRODUCTS, matrix, "c11 += m1"))
+    assert "product 1, c11 should be 1, not 2" in judge(reading, "file").headline()
 
 
 @pytest.mark.parametrize("first", ["[[[1]], [[1]], [[1]]]", "[[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]]"])

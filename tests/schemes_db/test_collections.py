@@ -2,7 +2,6 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +13,8 @@ from lcma.schemes_db.ring import Z2
 from lcma.verify import ApproximateReport, judge
 from lcma.verify.files import files_below
 
-HERE = Path(__file__).parent
+from .test_accounts import COEFFICIENTS
+
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
 EXP = render(SCHEME, "exp").decode()
@@ -169,12 +169,10 @@ def test_notebooks_with_checks_and_other_results():
 
 
 def test_a_table_of_coefficients_with_an_infinitesimal_gets_the_border_verdict():
-    text = (HERE / "dialects" / "coefficients.csv").read_text()
-    lines = [
-        re.sub(r"^1,([AB]),(..),1$", lambda m: f"1,{m[1]},{m[2]},{'eps' if m[1] == 'A' else '1/eps'}", line)
-        for line in text.splitlines()
-    ]
-    report = judge(parse_text("\n".join(lines))[0], "file")
+    text = COEFFICIENTS
+    for letter, value in (("A", "eps"), ("B", "1/eps")):
+        text = re.sub(rf"(?m)^(1,{letter},..),1$", rf"\1,{value}", text)
+    report = judge(parse_text(text)[0], "file")
     assert isinstance(report, ApproximateReport)
     assert "with e = 1 it is exact" in report.headline()
 

@@ -67,26 +67,6 @@ def test_random_rational_schemes_round_trip(data):
         assert reading.scheme.digest == scheme.digest
 
 
-def test_equations_as_papers_print_them():
-    text = """
-    m1 = (a11 + a22)(b11 + b22);   # products side by side
-    M2 := (a21 + a22)\u00b7b11
-    m3 = a11*(b12 \u2212 b22)
-    m4 = a22 (b21 - b11)
-    m5 = (a11 + a12) \u00d7 b22
-    s = a21 - a11
-    m6 = s*(b11 + b12)
-    m7 = (a12 - a22)(b21 + b22)
-    u = m1 + m4
-    c11 = u - m5 + m7
-    c12 = m3 + m5
-    c21 = M2 + m4
-    c22 = m1 - M2 + m3 + m6
-    """
-    (reading,) = parse_text(text)
-    assert reading.scheme == lcma.resolve("strassen")[0]
-
-
 def test_wide_and_fractional_names():
     assert naming.place_of("a[10,2]") == (10, 2)
     assert naming.place_of("B_3_12") == (3, 12)
@@ -106,6 +86,8 @@ def test_exp_dialects():
     assert scheme.target.shape == (2, 2, 3)
     assert scheme.rank == 3
     assert scheme.w.denominator == 3
+    for zero in ("(0)*(b11)*(c11)\n", "a11*(0)*c11\n", "a11*b11*(0)\n"):
+        assert parse_text(text + zero)[0].scheme.rank == 4
 
 
 @pytest.mark.parametrize(
