@@ -23,7 +23,7 @@ from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .lines import MAX_SPLIT, controlled_lines, plain_code, statements
 from .patterns import changes_something, pattern, says_change
-from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
+from .syntax import BY_COLUMNS, Meaning, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
 _TYPED = pattern(r"^(?:Int|Float|Rational)\w*(?:\{\w+\})?(?=\[)")
@@ -158,9 +158,9 @@ class Bindings(Meaning):
                 self.values[names[0]] = values[0]
                 return
             if names and len(names) != len(values):
-                raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")
+                raise SchemeFormatError(f"{len(names)} names for {len(values)} values")
             if sizes and _OF_INTEGERS.search(text):
-                raise NotUnderstoodError("a quotient, or a sign ^, among integers of C")
+                raise SchemeFormatError("a quotient, or a sign ^, among integers of C")
             if sizes and (array := as_array(plain(values[0]), 8)) is not None:
                 values[0] = _sized(array, list(map(self.size, sizes)))
             listed = list(map(plain, values))
@@ -288,7 +288,7 @@ def _binds(match: re.Match[str]) -> bool:
 
 def _number(name: str, numbers: list[Coefficient]) -> Coefficient:
     if len(numbers) > _NUMBERS[name] or (name == "int" and not isinstance(numbers[0], int)):
-        raise NotUnderstoodError(f"{name}(...) is not understood")
+        raise SchemeFormatError(f"{name}(...) is not understood")
     first, second = (*numbers, 0 if name == "complex" else 1)[:2]
     return plus(first, times(second, IMAGINARY_UNIT)) if name == "complex" else times(first, inverse(second))
 
@@ -301,7 +301,7 @@ def _reshaped(value: Value, sizes: list[Any], order: Literal["C", "F"] = "C") ->
             return array.reshape(sizes, order=order)
     except (ValueError, TypeError, OverflowError):
         pass
-    raise NotUnderstoodError("an array that is given another number of entries")
+    raise SchemeFormatError("an array that is given another number of entries")
 
 
 def _sized(array: Array, sizes: list[int]) -> Array:
@@ -314,7 +314,7 @@ def _sized(array: Array, sizes: list[int]) -> Array:
     if array.ndim == len(sizes) and all(known in (-1, size) for size, known in zip(array.shape, sizes, strict=True)):
         return array
     if [size for size in array.shape if size != 1] != [size for size in sizes if size != 1]:
-        raise NotUnderstoodError("a matrix of other sizes than it claims")
+        raise SchemeFormatError("a matrix of other sizes than it claims")
     return array.reshape(sizes)
 
 
@@ -329,5 +329,5 @@ def _cast(value: Value, sizes: list[int], dtype: str) -> Value:
     if dtype in ("bool", "bool_", "?") or (
         whole and not all(isinstance(one, int) and low <= one <= 127 for one in array.ravel().tolist())
     ):
-        raise NotUnderstoodError(f"an array cast to {dtype}")
+        raise SchemeFormatError(f"an array cast to {dtype}")
     return array

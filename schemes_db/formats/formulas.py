@@ -20,7 +20,7 @@ from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of, with_indices
 from .patterns import pattern
 from .reading import Entries
-from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, grid, name_of, scaled, words
+from .syntax import Braces, Meaning, Parser, Value, described, grid, name_of, scaled, words
 from .trilinear import split_product
 
 _CALLED = pattern(
@@ -210,7 +210,7 @@ class Formulas(Meaning):
         """A new product of two sums of blocks, or one with a third factor."""
         left, right = (form[0] if type(form) in _GROUPS and len(form) == 1 else form for form in (left, right))
         if not isinstance(left, LinearForm) or not isinstance(right, LinearForm):
-            raise NotUnderstoodError(f"{described(left if isinstance(right, LinearForm) else right)} is not understood")
+            raise SchemeFormatError(f"{described(left if isinstance(right, LinearForm) else right)} is not understood")
         first, second = (next(iter(form), "") for form in (left, right))
         if type(first) is int and len(left) == 1 and self.owner.third and type(second) is str:
             self.thirds[first] = right

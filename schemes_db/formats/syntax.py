@@ -61,10 +61,6 @@ BY_COLUMNS = "reshape by columns"
 _KEYWORD = pattern(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*([\w.\"']*)\s*(?=[,)])")
 
 
-class NotUnderstoodError(SchemeFormatError):
-    """A value that is no number and no array of numbers, or a call of which it is not known what it does."""
-
-
 class Table(dict[str, Value]):
     """The values of `{name: value, ...}`."""
 
@@ -93,11 +89,11 @@ class Meaning:
         return text
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
-        raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
+        raise SchemeFormatError(f"{name.lstrip('.')}(...) is not understood")
 
     def multiplied(self, left: Value, right: Value) -> Value:
         """The product of two values that are no numbers."""
-        raise NotUnderstoodError(f"a product of {described(left)} and {described(right)} is not understood")
+        raise SchemeFormatError(f"a product of {described(left)} and {described(right)} is not understood")
 
 
 NUMBERS = Meaning()
@@ -239,7 +235,7 @@ class Parser:
             self.take()
             return self.meaning.called(token, [self.atom()], {})
         if part := _PART.match(self.text, self.position):
-            raise NotUnderstoodError(f"{token}{part.group()[:22]} is not understood")
+            raise SchemeFormatError(f"{token}{part.group()[:22]} is not understood")
         self.take()
         return self.meaning.named("".join(token.split()))
 
@@ -336,7 +332,7 @@ def scaled(value: Value, factor: Coefficient) -> Value:
         return LinearForm({key: new for key, old in value.items() if (new := times(old, factor))})
     if isinstance(value, Braces | np.ndarray):
         return np.frompyfunc(lambda entry: scaled(entry, factor), 1, 1)(grid(value))
-    raise NotUnderstoodError(f"a number times {described(value)}, which some languages scale and others repeat")
+    raise SchemeFormatError(f"a number times {described(value)}, which some languages scale and others repeat")
 
 
 def grid(value: Value) -> Array:
@@ -351,7 +347,7 @@ def grid(value: Value) -> Array:
 def transposed(value: Value) -> Value:
     """A matrix with rows and columns exchanged."""
     if grid(value).ndim != 2:
-        raise NotUnderstoodError("a transpose of something that is no matrix")
+        raise SchemeFormatError("a transpose of something that is no matrix")
     return grid(value).T
 
 
@@ -360,19 +356,19 @@ def joined(rows: list[list[Value]]) -> Array:
     try:
         return np.block([[np.atleast_2d(grid(item)) for item in row] for row in rows]).view(Joined)
     except ValueError:
-        raise NotUnderstoodError("rows of unlike lengths, or matrices of unlike heights beside each other") from None
+        raise SchemeFormatError("rows of unlike lengths, or matrices of unlike heights beside each other") from None
 
 
 def plain(value: Value) -> Value:
     """A value with its arrays as nested lists.
 
     Raises:
-        NotUnderstoodError: a name or a call in it has no value.
+        SchemeFormatError: a name or a call in it has no value.
     """
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, LinearForm):
-        raise NotUnderstoodError(f"{described(value)} is {'no number' if name_of(value) else 'not understood'}")
+        raise SchemeFormatError(f"{described(value)} is {'no number' if name_of(value) else 'not understood'}")
     if isinstance(value, dict):
         return Table({name: plain(item) for name, item in value.items()})
     simple = not isinstance(value, list) or all(
@@ -398,7 +394,7 @@ def number_in(value: Value, where: str) -> Coefficient:
         SchemeFormatError: it is none.
     """
     if not is_number(value):
-        raise NotUnderstoodError(f"{where} is no number")
+        raise SchemeFormatError(f"{where} is no number")
     return value
 
 

@@ -150,7 +150,7 @@ REFUSED = {
         LISTS_OF_MATHEMATICA.replace("};", "} // Reverse;", 1), mathematica([U, V, W]) + " /. 1 -> 2",
     ],
     "tables or bit masks with another rank or other sizes beside them": [
-        f"{said}\n{tables}" for said in ("rank: 8", "shape = 2, 2, 3") for tables in (
+        f"{said}\n{tables}" for said in ("rank: 8", "shape = 2, 2, 3", "a11 = b11") for tables in (
             "\n\n".join(TABLES), f"U =\n{TABLES[0]}\nV =\n{TABLES[1]}\nW =\n{TABLES[2]}",
         )
     ],
