@@ -36,7 +36,9 @@ _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})
 def has_tables(text: str) -> bool:
     """Return whether a text has three tables, one of what could be three, or bit masks."""
     try:
-        return len(groups(text)) in (1, 3) or bit_masks(text) is not None
+        found = groups(text)
+        lengths = {len(_NUMBER.findall(line)) for _, line in found[0][1]} if len(found) == 1 else set()
+        return len(found) == 3 or len(lengths) == 1 or bit_masks(text) is not None
     except SchemeFormatError:
         return True
 
