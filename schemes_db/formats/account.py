@@ -6,7 +6,7 @@ A line that names a block or a product must be understood, unless it is prose wi
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from ...errors import SchemeFormatError
@@ -22,10 +22,10 @@ _ASSIGNED = pattern(
 )
 _REVERSED = pattern(rf"^(.*[)\d\]])\s*=\s*({NAME})$")
 _MATRIX = pattern(
-    r"^(?:return\b|\(?[A-Za-z]\w*(?P<turned>')\)?\s*:?=|(?P<left>\[[^=]*\])\s*:?=)\s*(?P<right>[\[(A-Za-z].*)$",
+    r"^(?:return\b|\(?[A-Za-z]\w*(?P<turned>')\)?\s*:?=)\s*(?P<right>[\[(A-Za-z].*)$",
     re.DOTALL,
 )
-"""A matrix that is returned, one that is transposed as it is set, and one of names that are set."""
+"""A matrix that is returned, and one that is transposed as it is set."""
 
 _CELLS = r"\[(?:[^\[\]=]|\[\d+,\d+\])+\]"
 _SHOWN_MATRIX = pattern(rf"(?=.*;){_CELLS}|Matrix\(\[\[.*\]\]\)")
@@ -33,10 +33,6 @@ _PRODUCT = pattern(rf"(?P<left>{_CELLS})\s*[*.]?\s*(?P<right>{_CELLS})\s*(?:=\s*
 """Matrices that are multiplied, and what their product is called."""
 
 GROUP = pattern(r"[\[(]([^\[\]()=]*;[^\[\]()=]*)[\])]")
-_ROWS = pattern(r"\s*\w(?:\s*,\s*|\s+)\w\s*;\s*\w(?:\s*,\s*|\s+)\w\s*")
-_PROSE = pattern(r"[A-Za-z\s=:,.*]*")
-"""A matrix among prose, and what else such a text may have."""
-
 _A_TIMES_B = pattern(r"(?i)c\s*=\s*a\s*[*@.]?\s*b\s*=\s*(?=\[)")
 _FOREIGN = frozenset(("assign", "wire", "reg", "my", "logic"))
 """Words before a name in languages that are not read."""
@@ -109,7 +105,7 @@ _GARBAGE = pattern(r"(?=.*\d)(?:[-+*/^]|(?=.*[*/^]))[-+*/^()\[\]{}.\d\s]*")
 class Equation:
     """One statement `name = text`; `sign` is not 0 where it adds to a value, as in `c11 += m1`.
 
-    The name is empty where a matrix is returned, and a matrix of names where such a matrix is set.
+    The name is empty where a matrix is returned.
     """
 
     line: int
@@ -118,6 +114,12 @@ class Equation:
     """What the name is said to be, once or more: c11 = a11 b11 + a12 b21 = m1 + m2."""
 
     sign: int = 0
+    third: bool = False
+    """Whether it has no name, and is a sum of products with a third factor."""
+
+    cyclic: bool = False
+    """Whether such products stand for their three rotations."""
+
     value: Value = None
     fault: SchemeFormatError | None = None
     uses: set[str] = field(default_factory=set)
@@ -141,7 +143,7 @@ def split_equation(line: int, text: str) -> Equation | None:
         SchemeFormatError: a statement of a language that is not read, or a name set to two unlike things.
     """
     if match := _MATRIX.match(text):
-        return Equation(line, match["left"] or "", [f"({match['right']})'" if match["turned"] else match["right"]])
+        return Equation(line, "", [f"({match['right']})'" if match["turned"] else match["right"]])
     match = _ASSIGNED.match(text)
     foreign = {text} & {"begin", "where"} or (match and _FOREIGN.intersection(match["words"].split()))
     if foreign:
@@ -185,9 +187,6 @@ class Account:
     """What is known while statements are accounted for: the letters of blocks and products."""
 
     families: set[str]
-    letters: Sequence[str] = ()
-    """The letters of each matrix whose blocks are single ones, by rows."""
-
     code: list[int] = field(default_factory=list)
     """The lines that look like a program and have no block in them."""
 
@@ -199,13 +198,6 @@ class Account:
         """
         if HEAD.match(text) or _DECLARED.fullmatch(text):
             return
-        for group in GROUP.findall(text) if self.letters else ():
-            names = re.findall(r"\w+", group)
-            plain = _ROWS.fullmatch(group) and _PROSE.fullmatch(GROUP.sub("", text))
-            if len(set("".join(self.letters)).intersection(names)) > 1 and not (
-                plain and "".join(names) in self.letters
-            ):
-                raise SchemeFormatError(f"{text[:40]!r} says that blocks stand elsewhere", line=line)
         if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
         if text.startswith("return") and "," in text:

@@ -77,37 +77,30 @@ def numbered_together(arrays: Mapping[str, Array]) -> dict[str, Array]:
     names = factor_names(name for name, parts in found.items() if len(parts) > 1)
     if not names:
         return dict(arrays)
-    numbers = [sorted(found[name]) for name in names]
-    if any(one != list(range(numbers[0][0], numbers[0][0] + len(one))) for one in numbers) or numbers[0][0] > 1:
+    numbers = {tuple(sorted(found[name])) for name in names}
+    first, *_ = min(numbers)
+    if first > 1 or any(one != tuple(range(first, first + len(one))) for one in numbers):
         raise SchemeFormatError(f"matrices {', '.join(names)} with numbers that differ or have gaps")
     whole = {name: array_of_rows([part.tolist() for _, part in sorted(found[name].items())]) for name in names}
-    matches = {name: _NUMBERED.fullmatch(name) for name in arrays}
-    others = {name: arrays[name] for name, match in matches.items() if not (match and match[1] in names)}
+    others = {name: array for name, array in arrays.items() if name.rstrip("0123456789").rstrip("_") not in names}
     return {**others, **whole}
 
 
 def unstacked(array: Array) -> list[Array] | None:
     """The three factors of one array: stacked on the first or the last axis, or the second of three."""
-    if array.ndim == 4 and array.shape[0] == 3:
-        return list(array)
-    if array.ndim != 3:
-        return None
-    for axis in (0, 2, 1):
-        if array.shape[axis] == 3 and (axis == 0 or 3 not in array.shape[:1]):
-            return [np.take(array, i, axis) for i in range(3)]
-    return None
+    axes = {3: (0, 2, 1), 4: (0,)}.get(array.ndim, ())
+    axis = next((axis for axis in axes if array.shape[axis] == 3), None)
+    return None if axis is None else [np.take(array, i, axis) for i in range(3)]
 
 
-def side_by_side(array: Array) -> list[Array] | None:
-    """The factors of square matrices in one 2-d array, [U V W] in a row or one below the other."""
+def one_array(array: Array) -> list[Array] | None:
+    """The factors of one array: `unstacked`, or of square matrices, [U V W] in a row or one below the other."""
     if array.ndim != 2:
-        return None
-    rows, cols = array.shape
-    for axis, length in ((1, cols), (0, rows)):
-        side = round((length / 3) ** 0.5)
-        if length % 3 == 0 and side * side * 3 == length and side > 0:
+        return unstacked(array)
+    for axis in (1, 0):
+        if (length := array.shape[axis]) and 3 * math.isqrt(length // 3) ** 2 == length:
             return np.split(array, 3, axis=axis)
-    return np.split(array, 3, axis=0) if rows % 3 == 0 else None
+    return np.split(array, 3) if len(array) % 3 == 0 else None
 
 
 def reading_of_unlabelled(

@@ -23,7 +23,7 @@ from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .lines import MAX_SPLIT, controlled_lines, plain_code, statements
 from .patterns import changes_something, pattern, says_change
-from .syntax import BY_COLUMNS, Meaning, NotUnderstoodError, Parser, Table, Value, name_of, number_in, plain, transposed
+from .syntax import BY_COLUMNS, Meaning, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
 _TYPED = pattern(r"^(?:Int|Float|Rational)\w*(?:\{\w+\})?(?=\[)")
@@ -64,10 +64,11 @@ _FUNCTION = pattern(r"(\s*(?:async\s+)?def\s+(\w+))\s*\(((?:[^()]|\([^()]*\))*)\
 _ALIAS = pattern(r"\s*(?:for\s+([\w\s,]+?)\s+in\b([^:]*)|([\w\s,]+?)=(?!=)([\w\s.,:\[\]]*)$)")
 _CHANGED_WITHIN = pattern(
     r"\b([A-Za-z_]\w*)(?:\.\w+|\[[^\]]*\])*\s*(?:\[[^=]*\]\s*[-+*/%@]*=(?!=)|[-+*/%@]+=(?!=)"
-    r"|\.(?:fill|sort|put|append|insert|extend|pop|remove|clear|reverse|resize|itemset|__\w+__)\()|\bout\s*=\s*(\w+)"
+    r"|\.(?:fill|sort|put|append|insert|extend|pop|remove|clear|reverse|resize|itemset|partition|set\w+|__\w+__)\()"
+    r"|\bout\s*=\s*(\w+)|\b(?:global|nonlocal)\s+(\w+)"
 )
-"""What a statement may change: by an index, a sign before `=`, a method, or as the place of a result."""
-_CHANGED = pattern(r"\s*(?:(?:global|nonlocal)\s+)?([A-Za-z_]\w*)\s*(?:\[[^=]*=|\.\w+\(|[-+*/@%]=|$)")
+"""What a statement may change: by an index, a sign before `=`, a method, as the place of a result, or anyhow."""
+
 _EMPTY = pattern(r"\s*(\w+) = (?:cell|zeros)\([\d,\s]*\)")
 """Room of MATLAB for matrices that are set one after the other."""
 
@@ -97,9 +98,6 @@ class Bindings(Meaning):
     numbered: dict[str, int] = field(default_factory=dict)
     """The lines where a matrix with a number is set, as in `U{1} = ..`, by its name without the number."""
 
-    rings: set[str] = field(default_factory=lambda: set(_RINGS))
-    """The names of rings, as in `Q := Rationals()`."""
-
     first: float = math.inf
     """The line of the first array."""
 
@@ -124,16 +122,14 @@ class Bindings(Meaning):
         dtype = keywords.pop("dtype", "")
         if name in ("Rationals", "Integers", "RationalField", "IntegerRing") and not arguments:
             return LinearForm({"QQ": 1})
-        arguments = [one for one in arguments if name_of(one) not in self.rings]
-        if name in _ARRAYS and len(arguments) == 2 and _DTYPE.fullmatch(str(name_of(arguments[1]) or arguments[1])):
-            dtype = str(name_of(arguments[1]) or arguments.pop())
-            del arguments[1:]
+        arguments = [one for one in arguments if name_of(one) not in _RINGS]
+        said = str(name_of(arguments[1]) or arguments[1]) if len(arguments) == 2 else ""
+        if name in (*_ARRAYS, ".astype") and _DTYPE.fullmatch(said):
+            dtype, arguments = said, arguments[:1]
         lists = [one for one in arguments if isinstance(one, list | np.ndarray)]
         sizes = [one for one in arguments if isinstance(one, int)]
         if not keywords and arguments and name in _NUMBERS:
             return _number(name, [number_in(one, name) for one in arguments])
-        if name == ".astype" and len(arguments) == 2:
-            dtype = name_of(arguments.pop()) or "?"
         if not keywords and lists:
             if name.lower().endswith("transpose") and len(arguments) == 1:
                 return transposed(arguments[0])
@@ -159,12 +155,12 @@ class Bindings(Meaning):
             if len(names) > 1 and len(values) == 1 and isinstance(values[0], list | np.ndarray):
                 values = list(values[0])
             if len(names) == len(values) == 1 and name_of(values[0]) in _RINGS:
-                self.rings.add(names[0])
+                self.values[names[0]] = values[0]
                 return
             if names and len(names) != len(values):
-                raise NotUnderstoodError(f"{len(names)} names for {len(values)} values")
+                raise SchemeFormatError(f"{len(names)} names for {len(values)} values")
             if sizes and _OF_INTEGERS.search(text):
-                raise NotUnderstoodError("a quotient, or a sign ^, among integers of C")
+                raise SchemeFormatError("a quotient, or a sign ^, among integers of C")
             if sizes and (array := as_array(plain(values[0]), 8)) is not None:
                 values[0] = _sized(array, list(map(self.size, sizes)))
             listed = list(map(plain, values))
@@ -196,14 +192,13 @@ class Bindings(Meaning):
         changing: set[str] = set()
         own: dict[str, set[str]] = {}
         for line, text, function, parameters in self.inner:
-            changed = _CHANGED.match(text)
-            if changed and changed[1] in names and changed[1] not in parameters:
-                raise SchemeFormatError(f"{text.strip()[:40]!r} may change {changed[1]} when it is called", line=line)
             given = own.setdefault(function, set(_WORD.findall(parameters)))
+            changed = {name for found in _CHANGED_WITHIN.findall(text[:MAX_SPLIT]) for name in found}
+            if others := changed & names - given:
+                raise SchemeFormatError(f"{text.strip()[:40]!r} may change {min(others)} when it is called", line=line)
             if (alias := _ALIAS.match(text)) and not given.isdisjoint(_WORD.findall(alias[2] or alias[4] or "")):
                 given.update(_WORD.findall(alias[1] or alias[3]))
-            long = len(text) > MAX_SPLIT  # not looked at
-            if long or not given.isdisjoint(name for found in _CHANGED_WITHIN.findall(text) for name in found):
+            if len(text) > MAX_SPLIT or not given.isdisjoint(changed):
                 changing.add(function)
                 if not names.isdisjoint(_WORD.findall(parameters.partition("=")[2])):
                     raise SchemeFormatError(f"{function} may change what its parameters are set to", line=line)
@@ -293,7 +288,7 @@ def _binds(match: re.Match[str]) -> bool:
 
 def _number(name: str, numbers: list[Coefficient]) -> Coefficient:
     if len(numbers) > _NUMBERS[name] or (name == "int" and not isinstance(numbers[0], int)):
-        raise NotUnderstoodError(f"{name}(...) is not understood")
+        raise SchemeFormatError(f"{name}(...) is not understood")
     first, second = (*numbers, 0 if name == "complex" else 1)[:2]
     return plus(first, times(second, IMAGINARY_UNIT)) if name == "complex" else times(first, inverse(second))
 
@@ -306,7 +301,7 @@ def _reshaped(value: Value, sizes: list[Any], order: Literal["C", "F"] = "C") ->
             return array.reshape(sizes, order=order)
     except (ValueError, TypeError, OverflowError):
         pass
-    raise NotUnderstoodError("an array that is given another number of entries")
+    raise SchemeFormatError("an array that is given another number of entries")
 
 
 def _sized(array: Array, sizes: list[int]) -> Array:
@@ -319,7 +314,7 @@ def _sized(array: Array, sizes: list[int]) -> Array:
     if array.ndim == len(sizes) and all(known in (-1, size) for size, known in zip(array.shape, sizes, strict=True)):
         return array
     if [size for size in array.shape if size != 1] != [size for size in sizes if size != 1]:
-        raise NotUnderstoodError("a matrix of other sizes than it claims")
+        raise SchemeFormatError("a matrix of other sizes than it claims")
     return array.reshape(sizes)
 
 
@@ -334,5 +329,5 @@ def _cast(value: Value, sizes: list[int], dtype: str) -> Value:
     if dtype in ("bool", "bool_", "?") or (
         whole and not all(isinstance(one, int) and low <= one <= 127 for one in array.ravel().tolist())
     ):
-        raise NotUnderstoodError(f"an array cast to {dtype}")
+        raise SchemeFormatError(f"an array cast to {dtype}")
     return array

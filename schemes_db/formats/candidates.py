@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +14,11 @@ from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
 from ..inexact import Approximation, Coefficient
 from ..ring import Ring
-from ..scheme import Scheme
+from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
 from .layouts import GridNumbering, triangular_targets
 from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, places_on, ring_of
+from .strict_json import need
 
 Shape = tuple[int, int, int]
 Factors = tuple[Entries, Entries, Entries]
@@ -42,6 +45,20 @@ def shape_of(a: int, b: int, c: int) -> Shape:
             "compute with --target, as terms(...)"
         )
     raise SchemeFormatError(f"factors of {a}, {b} and {c} entries belong to no matrix product")
+
+
+def sizes_and_rank(data: dict[str, Any], sizes: str, rank: str, where: str = "the scheme") -> tuple[Shape, int]:
+    """The sizes of a general product and the number of products in two fields of a JSON object.
+
+    Raises:
+        SchemeFormatError: a field is missing, or out of bounds.
+    """
+    said, count = need(data, sizes, list, where), need(data, rank, int, where)
+    if len(said) != 3 or not all(type(size) is int and 1 <= size <= MAX_DIMENSION for size in said):
+        raise SchemeFormatError(f"field {sizes!r} must be three sizes, 1 to {MAX_DIMENSION} each, such as [2, 2, 2]")
+    if not 1 <= count <= MAX_RANK:
+        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {count}")
+    return (said[0], said[1], said[2]), count
 
 
 def target_of(shape: Shape, target: Target | None) -> Target:
@@ -86,13 +103,12 @@ def reading_by_place(
     ring: Ring | None = None,
     outputs: Set[tuple[int, int]] = frozenset(),
     *,
-    triangular: bool = False,
     name: str = "",
     notes: tuple[str, ...] = (),
 ) -> Reading:
     """The reading of three factors, entries by row and column; `outputs` are places of C that are set, if to 0.
 
-    The grids are the smallest that hold every block, the third n x m by C^T and m x n by C. `triangular` targets of
+    The grids are the smallest that hold every block, the third n x m by C^T and m x n by C. Triangular targets of
     just these blocks are candidates if they save products: a general scheme that lost an output has no fewer
     products than the triangle needs one by one.
 
@@ -103,23 +119,23 @@ def reading_by_place(
     (m, k), (inner, n), (rows, cols) = (part.extent for part in factors)
     rows, cols = max(rows, *(i + 1 for i, _ in outputs), 0), max(cols, *(j + 1 for _, j in outputs), 0)
     k = max(k, inner)
-    sizes = {C: (max(m, rows), k, max(n, cols)), C_TRANSPOSED: (max(m, cols), k, max(n, rows))}
-    shapes = {one: sizes[one] for one in _by(documented)}
+    shapes = {C: (max(m, rows), k, max(n, cols)), C_TRANSPOSED: (max(m, cols), k, max(n, rows))}
     smallest = min(map(math.prod, shapes.values()))
     wanted: list[Option] = []
     others: list[Option] = []
-    for convention, shape in shapes.items():
+    for convention in _by(documented):
+        shape = shapes[convention]
         if not target and math.prod(shape) > smallest:
             continue
         three = a, b, c if convention == C else c.transposed()
         used = three[2].places | (outputs if convention == C else {(j, i) for i, j in outputs})
         found: list[Option] = [(convention, Target.general(*shape), three)] if all(shape) or not target else []
-        for one in triangular_targets(shape, (a.places, b.places, used)) if triangular else ():
+        for one in triangular_targets(shape, (a.places, b.places, used)):
             if a.rank < len(one.terms) + ("tri-out" not in one.name):
                 found.append((f"{convention}, {one}", one, three))
         wanted += [(convention, target, three)] if target else found
         others += found if target else []
-    return reading_of_options(format, wanted, others, ring, name, notes, unsure=triangular and target is None)
+    return reading_of_options(format, wanted, others, ring, name, notes, unsure=target is None)
 
 
 def reading_of_coefficients(
@@ -137,14 +153,14 @@ def reading_of_coefficients(
         SchemeFormatError: a coefficient is given twice, or a product lacks a block of A or B; as `reading_of_options`.
     """
     base = min(1, *(index for one in coefficients for index in one[2:4]))
-    parts = []
-    for slot in range(3):
-        own = sorted((one for one in coefficients if one[0] == slot and one[4]), key=lambda one: one[1:4])
-        if slot < 2 and (lacking := set(range(rank)) - {one[1] for one in own}):
-            raise SchemeFormatError(f"product {min(lacking) + 1} has no block of {'AB'[slot]}")
-        product, row, col = np.array([one[1:4] for one in own], dtype=np.int64).reshape(-1, 3).T
-        parts.append(Entries(rank, product, row - base, col - base, [one[4] for one in own]))
-    return reading_by_place(format, (parts[0], parts[1], parts[2]), C, target, ring, triangular=True)
+    terms: list[list[list[tuple[int, int, Coefficient]]]] = [[[] for _ in range(rank)] for _ in range(3)]
+    for slot, r, row, col, value in coefficients:
+        terms[slot][r] += [(row - base, col - base, value)] if value else []
+    for slot in (0, 1):
+        if [] in terms[slot]:
+            raise SchemeFormatError(f"product {terms[slot].index([]) + 1} has no block of {'AB'[slot]}")
+    a, b, c = map(Entries.of, terms)
+    return reading_by_place(format, (a, b, c), C, target, ring)
 
 
 def option_of(factors: Factors, layout: GridNumbering, convention: str = C) -> Option:
@@ -233,19 +249,14 @@ def _by(documented: str) -> list[str]:
     return sorted((C, C_TRANSPOSED), key=lambda name: name != documented)
 
 
-def likely_shapes(total: int) -> list[tuple[Shape, int]]:
-    """Every ((m, k, n), rank) with rank (m k + k n + m n) = total and a rank that a scheme may have.
+def likely_shapes(total: int) -> Iterator[Shape]:
+    """Every (m, k, n) with a rank so that rank (m k + k n + m n) = total, and that a scheme may have.
 
     That is at least the entries of the largest matrix, at most m k n.
     """
-    found = []
-    for m in range(1, MAX_DIMENSION + 1):
-        for k in range(1, MAX_DIMENSION + 1):
-            for n in range(1, MAX_DIMENSION + 1):
-                entries = m * k + k * n + m * n
-                if entries > total:
-                    break
-                rank, rest = divmod(total, entries)
-                if not rest and max(m * k, k * n, m * n) <= rank <= m * k * n:
-                    found.append(((m, k, n), rank))
-    return found
+    sides = range(1, MAX_DIMENSION + 1)
+    for m, k in product(sides, sides):
+        for n in sides[: max(total - m * k, 0) // (m + k)]:
+            rank, rest = divmod(total, m * k + k * n + m * n)
+            if not rest and max(m * k, k * n, m * n) <= rank <= m * k * n:
+                yield m, k, n

@@ -67,8 +67,6 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     numbers: dict[str, int] = {}
     coefficients = []
     for at, product, (letter, row, col), value in found:
-        if re.search(r"[A-Za-hk-z]", value):
-            raise SchemeFormatError(f"{value[:20]!r} is no coefficient", line=at)
         with on_line(at):
             key = numbers.setdefault(product.lower(), len(numbers))
             coefficients.append((letters.index(letter), key, row, col, number(value)))
@@ -87,13 +85,9 @@ def _entries(text: str) -> Iterator[Entry]:
         if _COLUMNS.fullmatch("|".join(cells)):
             head, width = (), len(cells)
             continue
-        if len(cells) == width == 5 and cells[2].isdecimal() and cells[3].isdecimal():
-            cells = [*cells[:2], f"{cells[2]},{cells[3]}", cells[4]]
-        elif width == 5:
-            raise SchemeFormatError("a row that has no row and column of a block", line=at)
         if (named := _head(cells)) is not None:
             head, bare, count = named, len(named) == len(cells), 0
-        elif not head and (entry := _entry(at, cells)) is not None:
+        elif not head and (entry := _entry(at, cells, width)) is not None:
             yield entry
         elif head and len(cells) + bare == len(head) + 1:
             count += 1
@@ -124,13 +118,13 @@ def _head(cells: list[str]) -> Sequence[str | Block] | None:
     return cells[1:] if lists and not cells[0][-1:].isdigit() else None
 
 
-def _entry(at: int, cells: list[str]) -> Entry | None:
-    """Return the coefficient that a row of four cells is, if it is one."""
-    if len(cells) != 4 or not _PRODUCT.fullmatch(cells[0]):
+def _entry(at: int, cells: list[str], width: int = 4) -> Entry | None:
+    """Return the coefficient that a row of so many cells is, if it is one."""
+    if len(cells) != width or not _PRODUCT.fullmatch(cells[0]):
         return None
     role = next((slot for slot, names in enumerate(ROLES) if cells[1].lower() in names and cells[1].isalpha()), None)
-    block = _block(cells[2])
-    return None if role is None or block is None else (at, cells[0], ("abc"[role], *block[1:]), cells[3])
+    block = _block(",".join(cells[2:-1]))
+    return None if role is None or block is None else (at, cells[0], ("abc"[role], *block[1:]), cells[-1])
 
 
 def _block(cell: str) -> Block | None:

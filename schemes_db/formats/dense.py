@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 
 from ...errors import SchemeFormatError
 from ..gaussian import Number
@@ -16,6 +17,7 @@ from ..scheme import MAX_RANK
 from ..target import Target
 from .arrays import Array, array_of_rows, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
+from .parts import HOW
 from .patterns import pattern, says_change
 from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
 from .syntax import number
@@ -69,13 +71,9 @@ def numbers(line: int, words: Sequence[str], size: int | None = None) -> list[Co
 
 def _blocks(text: str) -> list[list[Line]]:
     """The blocks of lines that comment lines part."""
-    blocks: list[list[Line]] = [[]]
-    for at, line in enumerate(text.splitlines(), start=1):
-        if line.lstrip().startswith("#"):
-            blocks.append([])
-        elif words := line.split():
-            blocks[-1].append((at, words))
-    return [block for block in blocks if block]
+    parts = groupby(enumerate(text.splitlines(), start=1), key=lambda line: line[1].lstrip().startswith("#"))
+    blocks = ([(at, line.split()) for at, line in part if line.strip()] for comment, part in parts if not comment)
+    return list(filter(None, blocks))
 
 
 def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -166,10 +164,7 @@ def _sms(text: str, target: Target | None = None, ring: Ring | None = None) -> l
     lines = iter(_words(text))
     matrices = [_matrix(*head, lines) for head in lines]
     if not matrices or len(matrices) % 3:
-        raise SchemeFormatError(
-            f"{len(matrices)} matrices, where L, R and P belong; name one of the files ..L.sms, ..R.sms, ..P.sms "
-            "that stand beside each other, or put the three into one file"
-        )
+        raise SchemeFormatError(f"{len(matrices)} matrices, where L, R and P belong; {HOW}")
     return [_sparse_reading(matrices[i : i + 3], target, ring) for i in range(0, len(matrices), 3)]
 
 
@@ -200,17 +195,14 @@ def _sparse_reading(
     matrices: list[tuple[int, int, list[tuple[int, int, Number]]]], target: Target | None, ring: Ring | None
 ) -> Reading:
     (rank, a, left), (again, b, right), (c, third, outputs) = matrices
-    if not rank == again == third:
-        raise SchemeFormatError(
-            f"L has {rank} rows, R has {again} and P has {third} columns: no one number of products"
-        )
-    if rank > len(left):
-        raise SchemeFormatError(f"{rank} products, but only {len(left)} entries in L")
+    if not rank == again == third <= len(left):
+        said = f"L has {rank} rows with {len(left)} entries, R has {again}, P has {third} columns"
+        raise SchemeFormatError(f"{said}: no one number of products")
     rows: list[list[list[tuple[int, Number]]]] = [[[] for _ in range(rank)] for _ in range(3)]
     for part, products in zip((left, right, [(r, index, value) for index, r, value in outputs]), rows, strict=True):
         for r, index, value in part:
             products[r].append((index, value))
-    return reading_of_rows("sms", (rows[0], rows[1], rows[2]), shape_of(a, b, c), C, target, ring)
+    return reading_of_rows("sms", rows, shape_of(a, b, c), C, target, ring)
 
 
 def _sniff_fast_matmul(text: str) -> bool:
@@ -219,17 +211,9 @@ def _sniff_fast_matmul(text: str) -> bool:
     return len(_blocks(head)) == 3 and _NUMBERS.fullmatch(head) is not None
 
 
-def _sniff_bini(text: str) -> bool:
-    """Return whether a header line is there and a line of columns."""
-    return ";" in text and re.search(_BINI, text[:20_000]) is not None
-
-
-def _sniff_fmm_text(text: str) -> bool:
-    """Return whether a text begins with four sizes and has only numbers after them."""
-    return _SIZES.fullmatch(text.lstrip()[:4000]) is not None
-
-
-bini = TextReader("bini", ".txt", C, _sniff_bini, _bini)
+bini = TextReader("bini", ".txt", C, lambda text: ";" in text and re.search(_BINI, text[:20_000]) is not None, _bini)
 fast_matmul = TextReader("fast-matmul", ".txt", C, _sniff_fast_matmul, _fast_matmul)
-fmm_text = TextReader("fmm-text", ".txt", C_TRANSPOSED, _sniff_fmm_text, _fmm_text)
+fmm_text = TextReader(
+    "fmm-text", ".txt", C_TRANSPOSED, lambda text: _SIZES.fullmatch(text.lstrip()[:4000]) is not None, _fmm_text
+)
 sms = TextReader("sms", ".sms", C, lambda text: _SMS.match(text) is not None, _sms)

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from .candidates import Factors, Option, option_of, reading_by_place, reading_of_options
+from .dense import TextReader
 from .formulas import Formulas
 from .header import parse_header
 from .layouts import agrees, layouts_of, numbered_layouts, structured_layouts
 from .lines import controlled_lines, statements
 from .patterns import pattern
 from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError
+from .trilinear import split_product
 
 NAME = "equations"
 SUFFIX = ".txt"
@@ -30,15 +35,17 @@ MAX_TRIED = 32
 
 _RIGHT_SIDE = pattern(r"=|<-|:")
 _BLOCK = pattern(r"[A-Za-z][\W_]?\d")
+_SYMMETRIC = pattern(r"(?mi)^\W*symmetry:?\s*3\b")
 _LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 
-def sniff(text: str) -> bool:
-    """Return whether some line sets a name to what has a block of a matrix in it."""
+def sniff(text: str, fits: Callable[[str], Any] | None = None) -> bool:
+    """Return whether some statement fits: sets a name to what has a block of a matrix in it."""
     if re.match(r"\s*[{\[]\s*[{\[\"]", text):
         return False
-    written = parse_header(text[:2000])[0] is not None
-    return any(is_equation(line) or (written and "=" in line) for _, line in statements(text[:40_000]))
+    named = fits is None and parse_header(text[:2000])[0] is not None
+    found = (statement for _, statement in statements(text[:40_000]))
+    return any((fits or is_equation)(statement) or (named and "=" in statement) for statement in found)
 
 
 def is_equation(line: str) -> bool:
@@ -50,14 +57,14 @@ def is_equation(line: str) -> bool:
 
 
 def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
-    """Read one scheme of equations; both conventions become candidates where the sizes allow both.
+    """Read one scheme of equations, or of products of three factors; both conventions become candidates where they fit.
 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
     said, over, name = parse_header(text)
     ring = ring or over
-    found = Formulas(statements(text), controlled_lines(text))
+    found = Formulas(statements(text), controlled_lines(text), _SYMMETRIC.search(text) is not None)
     return [dataclasses.replace(reading_of(found, target or said, ring, name), declared=ring)]
 
 
@@ -71,12 +78,15 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
         wanted, others = _by_running_index(factors, count, target)
         notes = (*notes, f"blocks by running index, {wanted[0][0].partition(', ')[2] or wanted[0][1]}")
         reading = reading_of_options(NAME, wanted, others, ring, name, notes, unsure=target is None)
+    elif found.thirds:
+        a, b, c = (part.extent for part in factors)
+        if target is None and not all(map(int.__le__, sorted(c), sorted((a[0], b[1])))):
+            raise SchemeFormatError(f"A has {a[0]} rows, B {b[1]} columns, but the third factor is larger")
+        reading = reading_by_place(exp.NAME, factors, exp.CONVENTION, target, ring, name=name, notes=notes)
     else:
         outputs = {(i - base, j - base) for i, j in found.outputs}
-        reading = reading_by_place(
-            NAME, factors, CONVENTION, target, ring, outputs, triangular=True, name=name, notes=notes
-        )
-    if found.letters and found.letters in found.groups:
+        reading = reading_by_place(NAME, factors, CONVENTION, target, ring, outputs, name=name, notes=notes)
+    if list(found.letters) in found.groups:
         named = tuple(one for one in reading.candidates if not one[0].startswith(C_TRANSPOSED))
         reading = dataclasses.replace(reading, candidates=named)
     held = {scheme.target for _, scheme in reading.candidates}
@@ -107,3 +117,6 @@ def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> 
         )
     tried = list({one.label: one for one in reversed(fitting)}.values())[::-1][:MAX_TRIED]
     return [option_of(factors, one) for one in tried], [option_of(factors, one) for one in others[:1]]
+
+
+exp = TextReader("exp", ".exp", C_TRANSPOSED, partial(sniff, fits=partial(split_product, 0)), parse)

@@ -106,7 +106,7 @@ def _reading(layout: GridNumbering, factors: Factors, ring: Ring | None, notes: 
 def _guessed(values: Sequence[Number]) -> GridNumbering:
     """The only layout of so many entries with which the row agrees with its target."""
     total = len(values)
-    plain = [layouts_of(Target.general(*shape))[0] for shape, _ in likely_shapes(total)]
+    plain = [layouts_of(Target.general(*shape))[0] for shape in likely_shapes(total)]
     if len(plain) > MAX_SHAPES:
         raise SchemeFormatError(f"{total} rationals: the sizes can't be told; give them with --target MxKxN")
     residues = Entries.of([list(enumerate(values))], 1).residues.tolist()

@@ -13,10 +13,9 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Z2, Q, Ring
-from ..scheme import MAX_RANK
 from ..target import Target
 from .arrays import Array, array_of_rows, reading_of_unlabelled
-from .candidates import reading_of_rows, target_of
+from .candidates import reading_of_rows, sizes_and_rank, target_of
 from .dense import TextReader
 from .linear_program import MAX_TERMS, LinearProgram, Statement, expanded_rows
 from .listed import agreeing, listed_text
@@ -38,12 +37,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     data = loads(text)
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
-    sizes, rank = need(data, "n", list), need(data, "m", int)
-    if len(sizes) != 3 or not all(type(size) is int for size in sizes):
-        raise SchemeFormatError('field "n" must be three sizes, such as [2, 2, 2]')
-    m, k, n = Target.general(*sizes).shape
-    if not 1 <= rank <= MAX_RANK:
-        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
+    (m, k, n), rank = sizes_and_rank(data, "n", "m")
     sides = (("u", m * k), ("v", k * n), ("w", m * n))
     fresh = {f"{key}_fresh" for key in "uvw"} if name == "fmm-reduced" else set()
     for key in data.keys() - _FIELDS - fresh:
@@ -64,16 +58,11 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
 
 def _array(data: dict[str, Any], key: str, rank: int, size: int) -> Array:
     rows = need(data, key, list)
-    if len(rows) != rank:
-        raise SchemeFormatError(f"{key} has {len(rows)} rows, but the rank m is {rank}")
-    plain = []
-    for at, row in enumerate(rows, start=1):
-        if not isinstance(row, list) or len(row) != size:
-            found = len(row) if isinstance(row, list) else "no list"
-            raise SchemeFormatError(f"{key} row {at} must have {size} entries, not {found}")
-        exact = set(map(type, row)) == {int}
-        plain.append(row if exact else [parse_coefficient(value, f"{key} row {at}") for value in row])
-    return array_of_rows(plain)
+    if len(rows) != rank or not all(isinstance(row, list) and len(row) == size for row in rows):
+        raise SchemeFormatError(f"{key} must have {rank} rows of {size} entries")
+    return array_of_rows(
+        [[parse_coefficient(value, f"{key} row {at}") for value in row] for at, row in enumerate(rows, 1)]
+    )
 
 
 def _program(data: dict[str, Any], key: str, size: int, rank: int) -> LinearProgram:

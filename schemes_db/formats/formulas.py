@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Set
+from itertools import count
 from typing import Any
 
 from ...errors import SchemeFormatError
@@ -16,10 +17,11 @@ from .account import GROUP, Account, Equation, is_caseless, matrices_in, split_e
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
 from .lines import Statement
-from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of
+from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of, with_indices
 from .patterns import pattern
 from .reading import Entries
-from .syntax import Braces, Meaning, NotUnderstoodError, Parser, Value, described, name_of, rows_of, scaled, words
+from .syntax import Braces, Meaning, Parser, Value, described, grid, name_of, scaled, words
+from .trilinear import split_product
 
 _CALLED = pattern(
     r"(?i)\.?(?:(?P<add>add|plus|sum)|(?P<subtract>sub|subtract|minus|diff)"
@@ -28,25 +30,29 @@ _CALLED = pattern(
 )
 """Names of calls that add, subtract and multiply."""
 
-_NO_PRODUCT = "a product must have two factors, a sum of blocks of A and one of B"
+_NO_PRODUCT = "a product must have two factors, sums of blocks of A and of B, or one of C as third factor of all"
 _GROUPS = (list, Braces)
 """Brackets around one sum: [a11 + a22](b11 + b22)."""
 
-MAX_CHAIN = 60
-"""So many names may need the next one before it is set."""
+_PROSE = pattern(r"[A-Za-z]{3}|^\D*[A-Za-z]\D*$")
+"""What lines between products of three factors have or are."""
 
 
 class Formulas(Meaning):
     """Products as pairs of forms over blocks, outputs as forms over products, and what was noticed on the way.
 
-    The keys of forms are blocks (names in one spelling), products (numbers), and products with a third factor (two
-    numbers).
+    The keys of forms are blocks (names in one spelling), products (numbers), and products with a third factor (a
+    number in a tuple).
     """
 
     zero = LinearForm()
 
-    def __init__(self, statements: Iterable[Statement] = (), controlled: Set[int] = frozenset()) -> None:
+    def __init__(
+        self, statements: Iterable[Statement], controlled: Set[int] = frozenset(), cyclic: bool = False
+    ) -> None:
         """Compute the statements of a text; `controlled` lines are governed by a loop or a condition.
+
+        If the text is `cyclic`, all products with a third factor stand for their three rotations.
 
         Raises:
             SchemeFormatError: with the line, where an equation means nothing or a name has no value.
@@ -56,7 +62,9 @@ class Formulas(Meaning):
         self.owners: list[Equation] = []
         """For every product the equation that it stands in."""
 
-        self.thirds: list[LinearForm] = []
+        self.thirds: dict[int, LinearForm] = {}
+        """The third factors of products that have one: blocks of the transpose of C."""
+
         self.outputs: dict[Index, LinearForm] = {}
         self.places: dict[Any, Index] = {}
         """The index of every block."""
@@ -65,27 +73,30 @@ class Formulas(Meaning):
         self.bases = dict.fromkeys("abc", 1)
         """The first index of rows and columns of A, B and C: 1, or 0."""
 
-        self.letters: list[str] = []
-        """The letters of the blocks of C, by rows, where they are single ones."""
+        self.letters: dict[str, str] = {}
+        """The blocks of C that single letters stand for, by rows."""
 
         self.notes: list[str] = []
         self.skipped: list[int] = []
         self.owner = Equation(0, "", [])
-        self.depth = 0
         every = (part for line, text in statements for part in matrices_in(line, text))
-        listed = [(line, text, split_equation(line, text)) for line, text in every]
+        listed = [(line, text, split_product(line, text) or split_equation(line, text)) for line, text in every]
         self.equations = [each for _, _, each in listed if each]
         lower = is_caseless(self.equations)
         self.groups = [words(group) for _, text, _ in listed if ";" in text for group in GROUP.findall(text)]
         for each in self.equations if lower else ():
             each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
         self.set_by = Counter(each.name for each in self.equations)
+        used = {name for each in self.equations for text in each.texts for name in words(text)} - self.set_by.keys()
+        lettered = {name for name in used if name in LETTERS or letters_of(name) in ("a", "b")} == LETTERS.keys()
+        for each in self.equations if lettered else ():
+            each.texts = [with_indices(text, LETTERS) for text in each.texts]
         # Names that differ in case or marks alone are one name: which of two values is meant is not known.
-        self.spelled = {family(name): name for name in self.set_by if letters_of(name)}
+        spelled = {family(name): name for name in self.set_by if letters_of(name)}
         for each in self.equations:
             if each.name == "i":
                 raise SchemeFormatError("i is the imaginary unit and can't be set", line=each.line)
-            if (other := self.spelled.get(family(each.name), each.name)) != each.name:
+            if (other := spelled.get(family(each.name), each.name)) != each.name:
                 raise SchemeFormatError(f"{each.name} is set, and so is {other}", line=each.line)
         self.single = {each.name: each for each in self.equations if self.set_by[each.name] == 1 and not each.sign}
         for each in self.equations:
@@ -95,16 +106,19 @@ class Formulas(Meaning):
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
         families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
-        lettered = LETTERS[:4], LETTERS[4:], "".join(self.letters)
-        account = Account(families - {""} | {"c"}, lettered if self.places.keys() == set(LETTERS) else ())
+        account = Account(families - {""} | {"c"})
+        known = (LETTERS if lettered else {}) | self.letters
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
-        for line, text, equation in listed:
-            deleted = words(text.lower() if lower else text) if text.startswith("del ") else []
+        for line, said, equation in listed:
+            text = with_indices(said.lower() if lower else said, known)
+            deleted = words(text) if text.startswith("del ") else []
             for name in [equation.name] if equation else deleted:
                 if equation not in live and line > matrices.get(name, line):
                     raise SchemeFormatError(f"{name} is set or deleted after its outputs were set", line=line)
             if equation is None or equation not in live:
-                account.check(line, text.lower() if lower else text, equation)
+                account.check(line, text, equation)
+                if self.thirds and not _PROSE.search(text):
+                    raise SchemeFormatError(f"{text[:40]!r} is no product and no prose", line=line)
                 self.skipped.append(line)
             elif line in controlled:
                 raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
@@ -112,51 +126,51 @@ class Formulas(Meaning):
         if not self.products and (fault := next(filter(None, faults), None)):
             raise fault
         self.code = account.code
-        self.take_outputs([each for each in self.equations if each in live])
-        self.note("equations", 0 in self.bases.values())
-
-    def note(self, kind: str, from_zero: bool) -> None:
-        """Note the lines that were skipped, and where indices count from."""
+        ordered = [each for each in self.equations if each in live]
+        if self.thirds:
+            self.take_thirds(ordered, cyclic)
+        else:
+            self.take_outputs(ordered)
         if self.skipped:
             lines = ", ".join(map(str, self.skipped[:5])) + (", ..." if len(self.skipped) > 5 else "")
-            self.notes.append(f"lines that are no {kind} were skipped: {lines}")
-        if from_zero:
+            self.notes.append(f"lines that are no equations were skipped: {lines}")
+        if 0 in self.bases.values():
             self.notes.append("indices count from 0")
 
     def compute(self, each: Equation) -> None:
         """Compute the value of an equation, or its fault."""
         before, self.owner = self.owner, each
-        self.depth += 1
         each.fault = SchemeFormatError(f"{each.name} is defined by itself", line=each.line)
-        text = each.texts[0]
-        said = [one for one in each.texts if not self.set_by.keys().isdisjoint(words(one))]
-        text = said[0] if said else text
+        said = [one for one in each.texts if not self.set_by.keys().isdisjoint(words(one))] or each.texts[:1]
         try:
             with on_line(each.line):
-                if self.depth > MAX_CHAIN:
-                    raise SchemeFormatError(f"{each.name} needs too many names one after the other")
-                value = Parser(text, self).whole()
+                value = Parser(said[0], self).whole()
                 if any(Parser(one, self).whole() != value for one in said[1:]):
                     raise SchemeFormatError(f"{each.name} is said to be two unlike things")
                 each.fault = None
+                if each.third:
+                    if not isinstance(value, LinearForm) or not all(type(key) is tuple for key in value):
+                        raise SchemeFormatError("expected three factors, as in (a11+a22)*(b11+b22)*(c11+c22)")
+                    each.value = value
+                    return
                 if not is_number(value) and not isinstance(value, LinearForm):
-                    each.value = [row for row in rows_of(value) if all(isinstance(cell, LinearForm) for cell in row)]
-                    if not each.value or len(each.value) != len(value):
+                    rows = grid(value)
+                    each.value = rows.tolist() if rows.ndim == 2 else None
+                    if not each.value or not all(isinstance(cell, LinearForm) for cell in rows.flat):
                         raise SchemeFormatError(f"{described(value)} is not understood")
                     return
-                if (value and is_number(value)) or each.name[:1] in ("", "["):
+                if (value and is_number(value)) or not each.name:
                     raise SchemeFormatError("a bare number where a sum of blocks belongs")
                 form = value if isinstance(value, LinearForm) else LinearForm()
                 if each.sign:
                     form = total([self.names.get(each.name, LinearForm()), scaled(form, each.sign)])
-                elif each.name in self.names and each.name not in words(text) and letters_of(each.name):
+                elif each.name in self.names and each.name not in words(said[0]) and letters_of(each.name):
                     raise SchemeFormatError(f"{each.name} is set twice")
                 each.value = self.names[each.name] = form
         except SchemeFormatError as error:
             each.fault, each.value = error, None
         finally:
             self.owner = before
-            self.depth -= 1
 
     def named(self, name: str) -> Value:
         """The value of a name; one that is set further down is computed now."""
@@ -172,21 +186,19 @@ class Formulas(Meaning):
         if name not in self.names:
             if (unit := unit_in_formulas(name)) is not None:
                 return unit
-            if not letters_of(name) and name not in LETTERS:
+            if not letters_of(name):
                 raise SchemeFormatError(f"{name} has no value yet")
             self.names[name] = LinearForm({label_of(*family(name)) or name: 1})
         return self.names[name]
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
         """A sum, a product or a matrix that a call makes."""
-        if len(arguments) == 1 and isinstance(arguments[0], list) and name in ("array", "Matrix", "matrix"):
+        if len(arguments) == 1 and name in ("array", "Matrix", "matrix", "expand", "simplify"):
             return arguments[0]
         cells: list[Value] = arguments[2] if len(arguments) == 3 and isinstance(arguments[2], list) else []
         whole = bool(cells) and all(type(size) is int and size > 0 for size in arguments[:2])
         if name in ("Matrix", "matrix") and whole and arguments[0] * arguments[1] == len(cells):
             return [cells[at : at + arguments[1]] for at in range(0, len(cells), arguments[1])]  # of Magma, by rows
-        if len(arguments) == 1 and name in ("expand", "simplify") and not keywords:
-            return arguments[0]
         match = _CALLED.fullmatch(name)
         if len(arguments) != 2 or keywords or not match:
             return super().called(name, arguments, keywords)
@@ -197,17 +209,14 @@ class Formulas(Meaning):
     def multiplied(self, left: Value, right: Value) -> Value:
         """A new product of two sums of blocks, or one with a third factor."""
         left, right = (form[0] if type(form) in _GROUPS and len(form) == 1 else form for form in (left, right))
-        for scalar, value in ((left, right), (right, left)):
-            if is_number(scalar):
-                return scaled(value, scalar)
         if not isinstance(left, LinearForm) or not isinstance(right, LinearForm):
-            raise NotUnderstoodError(f"{described(left if isinstance(right, LinearForm) else right)} is not understood")
+            raise SchemeFormatError(f"{described(left if isinstance(right, LinearForm) else right)} is not understood")
         first, second = (next(iter(form), "") for form in (left, right))
-        if type(first) is int and len(left) == 1 and not self.set_by and type(second) is str:
-            self.thirds.append(right)
-            return LinearForm({(first, len(self.thirds) - 1): left[first]})
+        if type(first) is int and len(left) == 1 and self.owner.third and type(second) is str:
+            self.thirds[first] = right
+            return LinearForm({(first,): left[first]})
         if type(first) is not str or type(second) is not str:
-            raise SchemeFormatError(_NO_PRODUCT if self.set_by else "a product must have three factors, sums of blocks")
+            raise SchemeFormatError(_NO_PRODUCT)
         if len(self.products) >= MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products")
         self.products[len(self.products)] = left, right
@@ -224,12 +233,14 @@ class Formulas(Meaning):
         if len(letters) == 4 and not any(letters_of(name) == "c" for name in by_name):
             letters = next((names for names in self.groups if sorted(names) == sorted(letters)), letters)
             self.notes.append(f"{', '.join(letters)} are read as C by rows")
-            self.letters = letters
-            for name, place in zip(letters, ("c11", "c12", "c21", "c22"), strict=True):
+            self.letters = dict(zip(letters, ("c11", "c12", "c21", "c22"), strict=True))
+            for name, place in self.letters.items():
                 by_name[place] = by_name.pop(name)
                 for each in by_name[place]:
                     each.name = place
-        found = {each for each in self.equations if isinstance(each.value, list)}
+        found = {each for each in self.equations if isinstance(each.value, list) or (each.third and each.value)}
+        if len({each.third for each in found}) > 1:
+            raise SchemeFormatError("products with a third factor, and matrices")
         stack = [name for name in by_name if letters_of(name)] + [name for each in found for name in each.uses]
         while stack:
             for each in by_name.pop(stack.pop(), ()):
@@ -239,18 +250,19 @@ class Formulas(Meaning):
 
     def place_blocks(self) -> None:
         """Find out which blocks are of A and of B, whether they have one running index, and whether from 0."""
-        sides = [dict.fromkeys(key for part in self.products.values() for key in part[side]) for side in (0, 1)]
-        if {*sides[0], *sides[1]} == set(LETTERS):
-            self.places = {name: (at % 4 // 2 + 1, at % 2 + 1) for at, name in enumerate(LETTERS)}
-            return
+        parts = {r: (*part, self.thirds.get(r, LinearForm())) for r, part in self.products.items()}
+        sides = [dict.fromkeys(key for part in parts.values() for key in part[side]) for side in range(3)]
         found = [[family(key) for key in keys if type(key) is str] for keys in sides]
         self.flat = any(len(index) == 1 for part in found for _, index in part)
-        operands = self.operands(*({letters for letters, _ in part} for part in found))
+        if self.flat and self.thirds:
+            raise SchemeFormatError("blocks with one index, in products of three factors")
+        first, second = self.operands(*({letters for letters, _ in part} for part in found[:2]))
+        operands = (first, second, "z" if first == "x" else "c")
         for each in self.equations:
             own = letters_of(each.name)
             offsets = set(map(int.__sub__, family(each.name)[1], family(each.texts[0])[1]))
             renamed = offsets in ({0}, {1})  # a11 = a[0][0]
-            if own in operands and (
+            if own in operands[:2] and (
                 letters_of(each.texts[0]) != own or each.texts[0] in self.set_by or each.sign or not renamed
             ):
                 raise SchemeFormatError(f"{each.name} is a block of an operand and can't be set", line=each.line)
@@ -261,9 +273,9 @@ class Formulas(Meaning):
                         raise SchemeFormatError(f"{key} has no value yet")
                     self.place(key, operands[side])
                 except SchemeFormatError as error:
-                    line = next(self.owners[r].line for r, part in self.products.items() if key in part[side])
+                    line = next(self.owners[r].line for r, part in parts.items() if key in part[side])
                     raise SchemeFormatError(error.message, line=line) from None
-                self.bases["ab"[side]] = min(self.bases["ab"[side]], *self.places[key])
+                self.bases["abc"[side]] = min(self.bases["abc"[side]], *self.places[key])
 
     def place(self, key: Any, letter: str) -> None:
         """Note the place of a block of the matrix of this letter.
@@ -289,30 +301,34 @@ class Formulas(Meaning):
         """An index of one number or two, as all blocks of the file have it."""
         return (self.flat and joined(family(name)[1])) or place_of(name)
 
+    def take_thirds(self, live: list[Equation], cyclic: bool) -> None:
+        """The outputs, transposed: the third factors of all products, which is all that such a text may have."""
+        fresh, rotated = count(len(self.owners)), 0
+        self.bases = dict.fromkeys("abc", min(self.bases.values()))
+        for each in live:
+            if not each.third:
+                raise SchemeFormatError("products with and without a third factor", line=each.line)
+            for (first,), scalar in each.value.items():
+                three = [*self.products[first], scaled(self.thirds[first], scalar)]
+                alike = [{self.places[key]: value for key, value in form.items()} for form in three]
+                rotated += cyclic or each.cyclic
+                for turn in range(1 if alike[0] == alike[1] == alike[2] or not (cyclic or each.cyclic) else 3):
+                    left, right, third = three[turn:] + three[:turn]
+                    r = next(fresh) if turn else first
+                    self.products[r] = left, right
+                    for key, value in third.items():
+                        self.outputs.setdefault(self.places[key], LinearForm())[r] = value
+        if rotated:
+            self.notes.append(f"{rotated} products stand for their three rotations")
+
     def take_outputs(self, live: list[Equation]) -> None:
         """The outputs: names of the letter c, else a matrix, else names of the only letters that no equation uses."""
         groups: dict[str, dict[str, Equation]] = defaultdict(dict)
-        matrices: list[Equation] = []
+        matrices = [each for each in live if isinstance(each.value, list)]
         for each in live:
-            if not isinstance(each.value, list):
+            if letters_of(each.name) and not isinstance(each.value, list):
                 groups[letters_of(each.name)][each.name] = each
-            elif each.name[:1] != "[":
-                matrices.append(each)
-            else:
-                with on_line(each.line):
-                    names = rows_of(Parser(each.name, self).whole())
-                    if list(map(len, names)) != list(map(len, each.value)):
-                        raise SchemeFormatError("two matrices of unlike sizes are set equal")
-                for named, values in zip(names, each.value, strict=True):
-                    for cell, value in zip(named, values, strict=True):
-                        if not (letters := letters_of(name := name_of(cell))):
-                            raise SchemeFormatError("a matrix that is set has more than names in it", line=each.line)
-                        if family(name) in self.spelled:
-                            raise SchemeFormatError(f"{name} is set twice", line=each.line)
-                        groups[letters][name] = Equation(each.line, name, [], value=value)
-        indices = {
-            letters: {len(family(name)[1]) for name in members} for letters, members in groups.items() if letters
-        }
+        indices = {letters: {len(family(name)[1]) for name in names} for letters, names in groups.items()}
         fitting = [letters for letters, lengths in indices.items() if self.flat or lengths == {2}]
         chosen = sorted({"c", "z"}.intersection(fitting))[:1]
         if not chosen and not any(map(_has_products, matrices)):
@@ -338,9 +354,7 @@ class Formulas(Meaning):
             offsets = {tuple(map(int.__sub__, family(name)[1], divmod(at, width))) for at, name in enumerate(names)}
             letters, other = set(map(letters_of, names)), {"a": "b", "b": "a"}.get(each.name.lower(), "")
             in_place = len(letters) == 1 and other not in letters and (self.flat or offsets in ({(0, 0)}, {(1, 1)}))
-            lettered = {"a": LETTERS[:4], "b": LETTERS[4:]}
-            lettered.pop(other, None)
-            if not in_place and (width != 2 or "".join(names) not in lettered.values()):
+            if not in_place:
                 raise SchemeFormatError("a matrix of blocks that stand elsewhere than their names say", line=each.line)
             return
         for at, cell in enumerate(cells):

@@ -107,7 +107,8 @@ _SYMBOLS = pattern(r"([\w,\s()]+)=\s*(?:\w+\.)?(?:symbols|var)\(\s*(['\"])([\w,\
 _BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
 _BREAK = pattern(r"\\\\(?:\[[^\]]*\])?")
 _REMARK = pattern(
-    r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products))$"
+    r"(?:\[[^\[\]=]*[A-Za-z]{3}[^\[\]=]*\]|\((?=[^()]*[A-Za-z]{4})[^()=]*\)|\s\d+(?:\s(?:half|full))?\s(?:multiplications|products)"
+    r"|\s(?:let|where|with))$"
 )
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
 _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
@@ -118,9 +119,10 @@ _PARTS = {
 """What parts statements of prose, and of code."""
 
 _SEVERAL = pattern(r"\s*(?P<names>[A-Za-z_]\w*+(?:\s*,\s*[A-Za-z_]\w*+)++)\s*=(?!=)(?P<values>[^=]+)")
-_COMMAS = pattern(rf"{_BRACKETS}|,")
+_MATRIX_SET = pattern(r"\[((?:[^\[\]=]|\[\d+,\d+\])*)\]\s*:?=\s*\[([^=]*)\]")
+_COMMAS, _ROWS = pattern(rf"{_BRACKETS}|,"), pattern(rf"{_BRACKETS}|;")
 _NAME = pattern(r"[A-Za-z_]\w*")
-"""Several names that are set at once, commas, and names."""
+"""Several names or a matrix of names that are set at once, what parts their values, and names."""
 
 _EQUALS = {False: pattern(r"=|<-"), True: pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")}
 """What sets a name in prose, and in code, where braces behind a name do, too."""
@@ -156,6 +158,9 @@ _MATRIX = pattern(
 _CELL_NAMES = r"(?:\s*[A-Za-z]\w{0,9}[\s,]){1,9}\s*[A-Za-z]\w{0,9}\s*"
 _MATRIX_OF_NAMES = pattern(rf"\(({_CELL_NAMES}(?:;{_CELL_NAMES}){{1,9}})\)")
 _SPACES = pattern(r"(?:\\(?:[,;:!> ]|q?quad\b|left\b|right\b|[bB]igg?[lr]?\b)|(\\[A-Za-z]+)?\s+)")
+_RULES = pattern(r"\s*\{(?=[^\"]*$)[^=:>]*[=:>]")
+"""Rules of Mathematica, and dictionaries of Sage."""
+
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
 _RULER = pattern(r"\s*(?:([-+=*_~#])\1{2,}|\|(?:\s*:?-+:?\s*\|)+)\s*")
 _EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
@@ -170,7 +175,6 @@ _WORD_TIMES = pattern(
 )
 _ECHO = pattern(r"^(\s*(?:\d{1,3}:)?)([^\\_{}]*?)([A-Za-z]+_\{?\d+\}?\s*=.*\\.*)$")
 _LINE = pattern(r"([^\n]*)(?:\n|$)")
-_CONTROLS = pattern(r"\b(?:for|while|if|elif|elseif|repeat|switch)\b")
 _CONTROL = pattern(
     r"\s*(?:}\s*)?(?:for\s*\(|for\s+\w+(?:\s*,\s*\w+)*\s*(?:=|in\b|from\b|to\b)|while\b.*[\w)\]:{]$|if\s*\(|if\b.*[:{]\s*$"
     r"|if\b.*\bthen\b|elif\b|elseif\b|else\s+if\b|repeat\b|switch\s*\()"
@@ -293,9 +297,9 @@ def matrices_as_lists(text: str, inside: bool = False) -> str:
         return text
 
     def rows(match: re.Match[str]) -> str:
+        ends = "\n" * match.group().count("\n")
         body = _BREAK.sub(";", match["rows"].strip()).strip().rstrip(";").replace("&", ",")
         tight = _SPACES.sub(lambda space: f"{space[1]} " if space[1] else "", body)
-        ends = "\n" * match.group().count("\n")
         return f"[{tight}{ends}]" if inside else f"[{tight}]{ends}"
 
     return _MATRIX.sub(rows, text)
@@ -304,18 +308,16 @@ def matrices_as_lists(text: str, inside: bool = False) -> str:
 def controlled_lines(text: str) -> set[int]:
     """The numbers of the lines that a loop or a condition governs: what they do is not known."""
     found: set[int] = set()
-    open_at, braces = -1, 0
-    for number, line in numbered(text) if _CONTROLS.search(text) else ():
-        indent, bare = len(line) - len(line.lstrip()), line.strip()
-        if not bare:
+    limit, braces = MAX_STATEMENT, 0
+    for number, line in numbered(text):
+        indent = len(line) - len(line.lstrip())
+        if line.isspace() or not line:
             continue
-        inside = open_at >= 0 and (indent > open_at or braces > 0 or bare == "{")
-        if inside:
+        if indent <= limit and not braces and line.strip() != "{":
+            limit = indent if _CONTROL.match(line) else MAX_STATEMENT
+        if limit < MAX_STATEMENT:
             found.add(number)
-        else:
-            open_at, braces = (indent if _CONTROL.match(line) else -1), 0
-            found |= {number} if open_at >= 0 else set()
-        braces += line.count("{") - line.count("}")
+            braces = max(braces + line.count("{") - line.count("}"), 0)
     return found
 
 
@@ -327,14 +329,9 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     for number, line in numbered(text):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
-        if len(line) <= MAX_STATEMENT and _PLAIN.fullmatch(line) and not line.isspace():
-            yield number, line.strip(), True
-            continue
-        if len(line) > MAX_STATEMENT:
-            yield number, line, True
-            continue
-        for part in _parts(line, latex, bulleted):
-            yield number, part, False
+        whole = len(line) > MAX_STATEMENT or _PLAIN.fullmatch(line) is not None
+        for part in (line.strip(),) if whole else _parts(line, latex, bulleted):
+            yield number, part, whole
 
 
 def _unnumbered(text: str) -> str:
@@ -362,11 +359,9 @@ def _rows_unpacked(text: str) -> str:
     def blocks(match: re.Match[str]) -> str:
         row, names = match["row"] or match["all"], match["names"]
         rows = [names.strip("[]() ")] if row else _ROW.findall(names)
-        shape = "x" if row else _ROW.sub("x", names).strip("[]() ")
-        if base > 1 or not all(map(_ROW_NAMES.fullmatch, rows)) or not re.fullmatch(r"x(?:,\s*x)*", shape):
-            return match.group()
+        rest = "" if row else _ROW.sub("", names).strip("[](), \t")
         lists = [re.split(r"\s*,\s*", part.strip()) for part in rows]
-        if len(set(map(len, lists))) > 1:
+        if base > 1 or rest or len(set(map(len, lists))) != 1 or not all(map(_ROW_NAMES.fullmatch, rows)):
             return match.group()
         at = {name: (int(row or base) + i, base + j) for i, part in enumerate(lists) for j, name in enumerate(part)}
         values = ", ".join(f"{match['letter']}[{i}][{j}]" for i, j in at.values())
@@ -383,11 +378,9 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         return ()
     if not latex:
         plain = _CONTINUED.sub("", plain).rstrip()
-    if "\\" in plain and (echo := _ECHO.match(plain)):
-        plain = _without_echo(echo)
-    if (
-        plain.lstrip()[:1] == "{" and '"' not in plain and re.search(r"[=:>]", plain)
-    ):  # rules of Mathematica, dictionaries of Sage
+    if "\\" in plain:
+        plain = _ECHO.sub(_without_echo, plain)
+    if _RULES.match(plain):
         plain = plain.strip()[1:].rstrip("},; ")
         plain = plain if "=" in plain else _MAPPING.sub(r" \1 = ", "{" + plain)[1:]
     cells = plain if plain.count("&") < 2 else _END_OF_ROW.sub("", plain).replace("&", "|")
@@ -424,17 +417,19 @@ def _parted(number: int, text: str, code: bool) -> Iterator[Statement]:
 
 
 def _unpacked(text: str) -> Sequence[str]:
-    """The equations that a statement of several names stands for, such as m1, m2 = a11*b11, a12*b21.
+    """The equations that a statement of several names, or of a matrix, stands for: m1, m2 = a11*b11, a12*b21.
 
     The statement itself if it is none, or sets a name that it reads: then one after the other means something else.
     """
-    match = _SEVERAL.fullmatch(text)
+    match = _SEVERAL.fullmatch(text) or _MATRIX_SET.fullmatch(text)
     if match is None:
         return (text,)
-    names, values = match["names"].replace(" ", "").split(","), cut(match["values"], _COMMAS)
-    if len(values) != len(names) or not set(names).isdisjoint(_NAME.findall(match["values"])):
+    names = [[name for part in cut(row, _COMMAS) for name in part.split()] for row in cut(match[1], _ROWS)]
+    values = [cut(row, _COMMAS) for row in cut(match[2], _ROWS)]
+    flat = list(chain.from_iterable(names))
+    if list(map(len, values)) != list(map(len, names)) or not set(flat).isdisjoint(_NAME.findall(match[2])):
         return (text,)
-    return [f"{name} = {value}" for name, value in zip(names, values, strict=True)]
+    return [f"{name} = {value}" for name, value in zip(flat, chain.from_iterable(values), strict=True)]
 
 
 def _trimmed(text: str) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Z2
-from . import exp
-from .equations import reading_of
+from .equations import exp, reading_of
 from .formulas import Formulas
 from .lines import statements
 from .patterns import check_setting
@@ -68,12 +67,9 @@ def agreeing(reading: Reading, text: str) -> Reading:
         written = [scheme for _, scheme in reading_of(found, target, None, "").candidates]
     except SchemeFormatError:
         return reading
-    given = [scheme for _, scheme in reading.candidates]
-    modulo_2 = any(scheme.ring == Z2 for scheme in given)
-    said, meant = (
-        {((scheme.over_z2() if modulo_2 and scheme.ring != Z2 else None) or scheme).digest for scheme in schemes}
-        for schemes in (written, given)
-    )
-    if said and not said & meant:
+    given = {scheme.digest for _, scheme in reading.candidates}
+    if reading.candidates[0][1].ring == Z2:
+        written = [scheme.over_z2() or scheme for scheme in written]
+    if written and given.isdisjoint(scheme.digest for scheme in written):
         raise SchemeFormatError("the equations in the file contradict its numbers")
     return reading

@@ -23,7 +23,7 @@ from ..inexact import Approximation
 from ..ring import Ring
 from ..scheme import Scheme
 from ..target import Target
-from . import equations, exp
+from . import equations
 from .arrays import (
     ROLES,
     Array,
@@ -31,9 +31,8 @@ from .arrays import (
     factor_names,
     named_factors,
     numbered_together,
+    one_array,
     reading_of_unlabelled,
-    side_by_side,
-    unstacked,
 )
 from .bindings import Bindings, read_bindings
 from .candidates import Shape, reading_of_coefficients
@@ -44,8 +43,8 @@ from .parts import HOW
 from .patterns import changes_all, check_setting, pattern
 from .reading import C_TRANSPOSED, C, Reading
 from .sparse import sparse_products
-from .strict_json import loads
-from .tables import has_tables, reading_of_masks, reading_of_words, says_gf2, table_count, three_tables
+from .strict_json import loads, need
+from .tables import bit_masks, groups, has_tables, reading_of_words, says_gf2, settings_beside, three_tables
 
 _LISTED = pattern(
     r"(?::(?=\s*+\[\[)|=|<-)\s*+(?:[-+]?\d[\d./]*+\s*+\*\s*+)?(?:[A-Za-z_][\w.]*+[\[(](?:\s*+(?:\d++|[A-Z]\w*+(?:\(\))?)\s*+,)*+)*\s*+(?:[A-Za-z]++(?:8|16|32|64)?\s*+)?(?:[\[({<][\[({<\s&]*+|\[[\[(\s]*+[A-Za-z_][\w.]*+\([\[(\s]*+)[-+]?[\d.\"'F]|\w\{\{[{\s]*+[-+]?\d|=\s*+(?:\$\s*+)?(?:\\left\W\s*+)?\\begin\{"
@@ -57,18 +56,16 @@ _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 _TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
 _NUMBERS = pattern(r"(?<![\w\])])\[(?:\s*+\[){0,40}+\s*+[-+]?[\d.]")
 _SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
-_DOCUMENTED = {
-    "alphaevolve": (C_TRANSPOSED, "products as columns"),
-    "maple": (C_TRANSPOSED, ""),
-    "mathematica": (C_TRANSPOSED, ""),
-}
-"""How the arrays of formats lie that say so."""
+_LIES = {"alphaevolve": "products as columns", "maple": "", "mathematica": ""}
+"""How the arrays of formats lie that say so, with the third factor by C^T."""
 
 
 def _body(text: str) -> str:
     """The code cells of a notebook, the text between code fences, or the whole text if there are none."""
     if text.lstrip().startswith("{") and '"nbformat"' in text:
-        return "\n".join(_cells(loads(text)))
+        cells = [cell for cell in need(loads(text), "cells", list) if isinstance(cell, dict)]
+        sources = [cell.get("source") for cell in cells if cell.get("cell_type") == "code"]
+        return "\n".join("".join(map(str, source)) for source in sources if isinstance(source, str | list))
     parts = _FENCE.split(text)
     if len(parts) < 3:
         return text
@@ -77,18 +74,10 @@ def _body(text: str) -> str:
     return "\n".join(parts[1::2])
 
 
-def _cells(notebook: Any) -> Iterator[str]:
-    cells = notebook.get("cells") if isinstance(notebook, dict) else None
-    for cell in cells if isinstance(cells, list) else []:
-        if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            source = cell.get("source", "")
-            yield "".join(map(str, source)) if isinstance(source, list) else str(source)
-
-
 def _sniff(text: str) -> bool:
     """Return whether it has three arrays of numbers under names, or in one list."""
-    body = _body(text[:20_000])
-    return _BEGINS.match(body) is not None or _LISTED.search(body) is not None or has_tables(_body(text))
+    body = _body(text)
+    return _BEGINS.match(body) is not None or _LISTED.search(body[:20_000]) is not None or has_tables(body)
 
 
 def _sniff_tuples(text: str) -> bool:
@@ -98,6 +87,10 @@ def _sniff_tuples(text: str) -> bool:
     return _TUPLES.search(re.sub(r"\s", "", text[:20_000])) is not None
 
 
+def _sniff_braces(text: str) -> bool:
+    return _BRACES.match(without_block_comments(text[:20_000])) is not None
+
+
 def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read every scheme of a text.
 
@@ -105,14 +98,13 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         SchemeFormatError: no three arrays that could be factors, or something that may change them.
     """
     body = _body(text)
-    if (masks := reading_of_masks(body, target, ring)) is not None:
-        return [masks]
-    bare = not re.search(r"[\[({]", body)
-    if bare and (tables := three_tables(body)):
-        return [reading_of_unlabelled(name, tables, target, ring)]
+    if (masks := bit_masks(body)) is not None:
+        return [_fitting(reading_of_words(masks[0], body, masks[1], target, ring), settings_beside(body))]
+    if tables := three_tables(body):
+        return [_fitting(reading_of_unlabelled(name, tables, target, ring), settings_beside(body))]
     found = read_bindings(body)
     listed = [line for line, statement in found.unknown if _NUMBERS.search(statement)]
-    if fault := next((one for one in found.faults.values() if name in _DOCUMENTED and one.line in listed), None):
+    if fault := next((one for one in found.faults.values() if name in _LIES and one.line in listed), None):
         raise fault
     flat = {one for one, value in found.arrays.items() if _depth(value) == 1}
     found.account(found.arrays.keys() - (flat - found.used - set(factor_names(flat))))
@@ -121,7 +113,7 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     value: Any = found.arrays or found.loose
     if len(found.loose) == 1 and not (name == "mathematica" and _depth(value) == 4):  # one product, or all of them
         value = found.loose[0]
-    elif found.loose and name not in _DOCUMENTED and not all(isinstance(one, dict) for one in value):
+    elif found.loose and name not in _LIES and not all(isinstance(one, dict) for one in value):
         raise SchemeFormatError(f"{len(value)} arrays without names")
     words, names = _words(value) if says_gf2(body) else ([], [])
     if words:
@@ -129,23 +121,19 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         _check_settings(settings, set(names))
         if len(words) != next((said for one, said in settings.items() if one.lower() == "rank"), len(words)):
             raise SchemeFormatError(f"{len(words)} bit masks, and another rank")
-        return [reading_of_words(words, body, [sizes for _, sizes in _sizes(settings)], target, ring)]
+        return [reading_of_words(words, body, list(_sizes(settings)), target, ring)]
     if value:
         readings = list(_schemes(name, value, target, ring, 0, found))
         written = listed_text(value)
         if readings:
             return [agreeing(one, written) for one in readings]
         if written := listed_text(value, alone=True):
-            readings = (equations if "=" in written else exp).parse(written, target, ring)
+            readings = equations.parse(written, target, ring)
             return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
-    if not bare and not found.faults and (tables := three_tables(body)):
-        return [reading_of_unlabelled(name, tables, target, ring)]
     among = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found.faults:
         raise list(found.faults.values())[-1]
-    if name in ("maple", "mathematica"):
-        raise SchemeFormatError("every product must be three matrices of numbers, of no other sizes than before")
-    if table_count(body) == 1:
+    if len(groups(body)) == 1:
         raise SchemeFormatError(f"one table of numbers; {HOW}")
     raise SchemeFormatError(f"no three arrays of numbers here{among}; name them u, v and w, (R, entries) each")
 
@@ -161,7 +149,8 @@ def _schemes(
     readings: list[Reading] = []
     for factors, note in _factors(name, value, found):
         try:
-            reading = reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), _DOCUMENTED.get(name))
+            documented = (C_TRANSPOSED, _LIES[name]) if name in _LIES else None
+            reading = reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), documented)
             readings.append(_fitting(reading, settings))
             break
         except SchemeFormatError as error:
@@ -199,23 +188,19 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
         SchemeFormatError: one of them is set to something that is not understood, or a setting changes them.
     """
     if isinstance(value, dict):
-        if name not in _DOCUMENTED:
+        if name not in _LIES:
             yield from _named(value, found)
         return
-    if name in _DOCUMENTED:
-        tuples = name == "alphaevolve"
-        three = (_arrays(value) if len(value) == 3 else None) if tuples else _by_products(value)
-        if three is not None and all(part.ndim == (2 if tuples else 3) for part in three):
+    if name in _LIES:
+        if three := _by_products(value) if name != "alphaevolve" else _arrays(value) if len(value) == 3 else None:
             yield three, ""
-        elif tuples and _depth(value) == 3:
-            raise SchemeFormatError(f"expected tuples of three arrays of numbers, not {len(value)} arrays")
         return
     if len(value) == 3 and (parts := _arrays(value)) is not None:
         yield parts, "three arrays in the order of the file"
     if (stacked := _by_products(value)) is not None:
         yield stacked, "factors product by product"
     array = as_array(value)
-    if array is not None and (one := unstacked(array) or side_by_side(array)):
+    if array is not None and (one := one_array(array)):
         yield one, "one array of all three factors"
 
 
@@ -248,8 +233,7 @@ def _fitting(reading: Reading, settings: dict[str, Any]) -> Reading:
         SchemeFormatError: nothing has.
     """
     ranks = {said for name, said in settings.items() if name.lower() == "rank" and isinstance(said, int)}
-    sizes = dict(_sizes(settings))
-    shapes = {tuple(sorted(shape)) for shape in sizes.values()}
+    shapes = {tuple(sorted(shape)) for shape in _sizes(settings)}
 
     def fits(one: tuple[str, Scheme | Approximation]) -> bool:
         return ranks <= {one[1].rank} and shapes <= {tuple(sorted(one[1].target.shape))}
@@ -260,20 +244,17 @@ def _fitting(reading: Reading, settings: dict[str, Any]) -> Reading:
         approximations=tuple(filter(fits, reading.approximations)),
     )
     if not found.candidates and not found.approximations:
-        said = [f"rank {rank}" for rank in ranks] + [
-            f"{name} {', '.join(map(str, size))}" for name, size in sizes.items()
-        ]
         labels = sorted({one.label for _, one in reading.candidates})
-        raise SchemeFormatError(f"{' and '.join(said)}, but the factors have shapes of {', '.join(labels)}")
+        raise SchemeFormatError(f"another rank or other sizes are said, but the factors are of {', '.join(labels)}")
     return found
 
 
-def _sizes(settings: dict[str, Any]) -> Iterator[tuple[str, Shape]]:
-    """The names and values of settings that are the sizes of a product: `shape: [2, 2, 3]`, or m, k and n."""
-    for name, said in (*settings.items(), ("sizes", [settings.get(size) for size in "mkn"])):
-        sizes = list(said) if name.lower() in _SIZES and isinstance(said, list | tuple) else []
-        if len(sizes) == 3 and all(type(size) is int and size > 0 for size in sizes):
-            yield name, (sizes[0], sizes[1], sizes[2])
+def _sizes(settings: dict[str, Any]) -> Iterator[Shape]:
+    """The values of settings that are the sizes of a product: `shape: [2, 2, 3]`, or m, k and n."""
+    for name, sizes in (*settings.items(), ("sizes", [settings.get(size) for size in "mkn"])):
+        three = isinstance(sizes, list) and len(sizes) == 3 and all(type(size) is int and size > 0 for size in sizes)
+        if name.lower() in _SIZES and three:
+            yield sizes[0], sizes[1], sizes[2]
 
 
 def _words(value: Any) -> tuple[list[list[int]], list[str]]:
@@ -328,10 +309,4 @@ def _parts_of_products(value: list[Any]) -> list[list[Any]]:
 arrays = TextReader("arrays", ".json", C, _sniff, partial(_parse, "arrays"))
 alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, partial(_parse, "alphaevolve"))
 maple = TextReader("maple", ".mpl", C_TRANSPOSED, lambda text: bool(_TRIAD.search(text)), partial(_parse, "maple"))
-mathematica = TextReader(
-    "mathematica",
-    ".m",
-    C_TRANSPOSED,
-    lambda text: _BRACES.match(without_block_comments(text[:20_000])) is not None,
-    partial(_parse, "mathematica"),
-)
+mathematica = TextReader("mathematica", ".m", C_TRANSPOSED, _sniff_braces, partial(_parse, "mathematica"))

@@ -6,7 +6,7 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from .archive import NPY_MAGIC, ZIP_MAGIC, Archive, Array, array_of
-from .arrays import named_factors, reading_of_unlabelled, side_by_side, unstacked
+from .arrays import named_factors, one_array, reading_of_unlabelled
 from .reading import C, Reading
 
 NAME = "arrays-npz"
@@ -35,31 +35,26 @@ def parse(
     else:
         archive = Archive(raw, allow_pickle)
         read = {name: archive.array(name) for name in archive.names}
-    for name, array in read.items():
-        if isinstance(array, list) and (len(array) == 3 or not name):
-            return [reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",) if name else ())]
-    arrays = {name: array for name, array in read.items() if not isinstance(array, list) and array.dtype.kind in _KINDS}
-    if found := named_factors(arrays):
-        return [reading_of_unlabelled(NAME, found[0], target, ring, found[1])]
-    shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
-    if len(arrays) != 1:
-        raise SchemeFormatError(f"arrays {shapes or '(none of numbers)'}: name three of them U, V and W")
-    (array,) = arrays.values()
-    if parts := unstacked(array) or side_by_side(array):
-        return [reading_of_unlabelled(NAME, parts, target, ring, ("one array of all three factors",))]
-    raise SchemeFormatError(
-        f"an array of shape {array.shape}, {array.dtype}: wanted are three factors in one, such as "
-        "(3, R, entries), or three files beside each other, such as U.npy, V.npy and W.npy"
-    )
+    return [reading_of_arrays(read, target, ring)]
 
 
-def reading_of_three(arrays: list[Array | list[Array]], target: Target | None, ring: Ring | None) -> Reading:
-    """The reading of three .npy files.
+def reading_of_arrays(read: dict[str, Array | list[Array]], target: Target | None, ring: Ring | None) -> Reading:
+    """The reading of arrays, or lists of them, under names.
 
     Raises:
-        SchemeFormatError: they are no factors of one scheme.
+        SchemeFormatError: no three of them could be factors; what there is is named.
     """
-    found = [array for array in arrays if not isinstance(array, list) and array.dtype.kind in _KINDS]
-    if len(found) != len(arrays):
-        raise SchemeFormatError("three files that are not arrays of numbers")
-    return reading_of_unlabelled(NAME, found, target, ring)
+    for name, array in read.items():
+        if isinstance(array, list) and (len(array) == 3 or not name):
+            return reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",) if name else ())
+    arrays = {name: array for name, array in read.items() if not isinstance(array, list) and array.dtype.kind in _KINDS}
+    found = named_factors(arrays)
+    if not found and len(arrays) == 1 and (parts := one_array(next(iter(arrays.values())))):
+        found = parts, ("one array of all three factors",)
+    if found:
+        return reading_of_unlabelled(NAME, found[0], target, ring, found[1])
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
+    raise SchemeFormatError(
+        f"arrays {shapes or '(none of numbers)'}: wanted are three with the names U, V and W, or factors in one array, "
+        "such as (3, R, entries), or three files beside each other, such as U.npy, V.npy and W.npy"
+    )

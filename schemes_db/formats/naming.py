@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from ...errors import SchemeFormatError
@@ -14,8 +15,14 @@ NAME = r"[A-Za-z]\w*(?:\[\d+,\s*\d+\]|,\d+)?"
 WORD = pattern(NAME)
 _INDEXED = pattern(r"([A-Za-z]+)(?:\[(\d+),\s*(\d+)\]|_(\d+)_(\d+)|(\d+),(\d+)|(\d+))")
 
-LETTERS = "abcdefgh"
-"""Single letters that textbooks give to the blocks of two 2 x 2 matrices."""
+_LETTER = pattern(r"(?<![\w.])[A-Za-z](?![\w\[])")
+LETTERS = {letter: f"{'ab'[at // 4]}{at % 4 // 2 + 1}{at % 2 + 1}" for at, letter in enumerate("abcdefgh")}
+"""Single letters that textbooks give to the blocks of two 2 x 2 matrices, and these blocks."""
+
+
+def with_indices(text: str, letters: Mapping[str, str]) -> str:
+    """A text with the blocks that single letters stand for."""
+    return _LETTER.sub(lambda match: letters.get(match[0], match[0]), text) if letters else text
 
 
 @lru_cache(maxsize=1 << 16)

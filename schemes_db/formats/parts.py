@@ -9,7 +9,7 @@ _ROLES = (("L", "R", "P"), ("U", "V", "W"), ("alpha", "beta", "gamma"), ("A", "B
 _CERTAIN = frozenset((".sms", ".slp"))
 """Suffixes of files that are never whole schemes: one of three."""
 
-HOW = "put the three factors into one file, or into three beside each other, such as U.csv, V.csv and W.csv"
+HOW = "put the three factors into one file, or into three beside each other, such as U.csv, V.csv, W.csv, or x_L.sms"
 
 
 def is_part(path: Path) -> bool:

@@ -7,20 +7,16 @@ from typing import Any, cast
 
 from ...errors import SchemeFormatError
 
-_METHODS = ("search", "match", "fullmatch", "findall", "finditer", "sub", "split")
-
 
 class _Lazy:
     def __init__(self, text: str, flags: int) -> None:
         self._source = text, flags
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _METHODS:
-            raise AttributeError(name)
-        # As attributes of this object the methods are found without another call of this one.
-        compiled = re.compile(*self._source)
-        self.__dict__.update((method, getattr(compiled, method)) for method in _METHODS)
-        return self.__dict__[name]
+        method = getattr(re.compile(*self._source), name)
+        # As an attribute of this object the method is found without another call of this one.
+        self.__dict__[name] = method
+        return method
 
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:

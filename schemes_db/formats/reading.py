@@ -90,8 +90,8 @@ def parse_coefficient(value: object, where: str) -> Number:
     if isinstance(value, str):
         with contextlib.suppress(ValueError, ZeroDivisionError):
             return parse_number(value)
-    if isinstance(value, str) and (named := re.search(r"[A-Za-z]\w*(?:\([^()]*\))?", value)):
-        raise SchemeFormatError(f"{where}: the parameter {named.group()[:20]} is no exact fraction")
+        if named := re.search(r"[A-Za-z]\w*(?:\([^()]*\))?", value):
+            raise SchemeFormatError(f"{where}: the parameter {named.group()[:20]} is no exact fraction")
     raise SchemeFormatError(f'{where}: {value!r} is not a coefficient; write an integer or "p/q"')
 
 
@@ -132,11 +132,8 @@ class Entries:
         cls, forms: Sequence[Mapping[Any, Coefficient]], places: Mapping[Any, tuple[int, ...]], base: int
     ) -> Entries:
         """The entries of forms, by the place of each key, counted from a base; the column of a running index is 0."""
-        number = {key: at for at, key in enumerate(places)}
-        table = np.array([(*index, base)[:2] for index in places.values()], dtype=np.int64).reshape(-1, 2) - base
-        found = table[[number[key] for form in forms for key in form]]
-        product = np.repeat(np.arange(len(forms), dtype=np.int64), list(map(len, forms)))
-        return cls(len(forms), product, found[:, 0], found[:, 1], [value for form in forms for value in form.values()])
+        at = {key: (index[0] - base, index[-1] - base if len(index) > 1 else 0) for key, index in places.items()}
+        return cls.of([[(*at[key], value) for key, value in form.items()] for form in forms])
 
     @property
     def extent(self) -> tuple[int, int]:

@@ -22,7 +22,6 @@ from . import (
     coefficients,
     coq,
     equations,
-    exp,
     flip_cpd,
     lcma_json,
     lcma_npz,
@@ -93,7 +92,7 @@ _TEXT: tuple[TextFormat, ...] = (
     literals.alphaevolve,
     coefficients,
     equations,
-    exp,
+    equations.exp,
     literals.arrays,
 )
 _JSON: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json)
@@ -226,8 +225,9 @@ def parse_bytes(
         for one in _matching(_TEXT, plain, format)
     ]
     if not texts:
+        said = f"{len(text.splitlines())} lines without factors, or an equation such as m1 = (a11 + a22)(b11 + b22)"
         raise UnknownFormatError(
-            f"{_what_text(text)}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
+            f"{said}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )
     try:
         return _declared(_first_reading(texts), ring)
@@ -258,7 +258,7 @@ def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) 
     failures: list[tuple[str, SchemeFormatError]] = []
     names = [name for name, _ in matching]
     for name, parse in matching:
-        formulas = [error for other, error in failures if other in (equations.NAME, exp.NAME)]
+        formulas = [error for other, error in failures if other in (equations.NAME, equations.exp.NAME)]
         if name == literals.arrays.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
             break  # of formulas that are not understood, the arrays beside them are not taken alone
         try:
@@ -300,13 +300,6 @@ def _what_binary(raw: bytes) -> str:
     if raw.startswith(b"PK\x03\x04"):
         return "is a zip archive without numpy arrays; put U, V and W into it with numpy.savez"
     return "is not UTF-8 text, nor an array of a known format"
-
-
-def _what_text(text: str) -> str:
-    """The nearest thing to a scheme that a text is, in a few words."""
-    if text.lstrip()[:1] in "{[":
-        return "JSON or a list without factors u, v and w"
-    return f"{len(text.splitlines())} lines without an equation such as m1 = (a11 + a22)(b11 + b22)"
 
 
 def read_file(
@@ -357,8 +350,8 @@ def _read_parts(
     raws = [_content(part) for part in parts]
     note = f"three files: {', '.join(part.name for part in parts)}"
     if all(raw.startswith(NPY_MAGIC) for raw in raws):
-        arrays = [array_of(raw, allow_pickle) for raw in raws]
-        readings = _declared([named_arrays.reading_of_three(arrays, target, ring)], ring)
+        arrays = dict(zip("uvw", (array_of(raw, allow_pickle) for raw in raws), strict=True))
+        readings = _declared([named_arrays.reading_of_arrays(arrays, target, ring)], ring)
     else:
         # A comment line parts the three: it ends a line that was left open, and a program.
         readings = parse_bytes(b"\n#\n".join(raws), format, target, ring, allow_pickle)
@@ -390,7 +383,7 @@ def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
     except OverflowError:
         raise SchemeFormatError("a number too large") from None
     except RecursionError:
-        raise SchemeFormatError("parentheses nested too deep") from None
+        raise SchemeFormatError("parentheses, or names that need other names, nested too deep") from None
     except MemoryError:
         raise SchemeFormatError("too large to be read in the memory there is") from None
     finally:

@@ -11,8 +11,6 @@ from .patterns import pattern
 _HEADING = pattern(r"(?i)[\s#*]*(Algorithm\s+\d+)\b")
 _RETURN = pattern(r"(?i)\s*(?:\d+:)?\s*return\b")
 _MIN_EQUATIONS = 3
-_MAX_GAP = 3
-"""Lines without an equation, within an algorithm that does not end with `return`."""
 
 
 def sections(text: str) -> dict[str, tuple[int, int]]:
@@ -25,18 +23,11 @@ def sections(text: str) -> dict[str, tuple[int, int]]:
     heads = [(at, match[1]) for at, line in enumerate(lines) if (match := _HEADING.match(line))]
     best: dict[str, tuple[int, int, int]] = {}
     for (start, title), end in zip(heads, [*(at for at, _ in heads[1:]), len(lines)], strict=False):
-        last, count = start, 0
-        for at in range(start + 1, end):
-            if _RETURN.match(lines[at]):
-                last = at
-                break
-            if is_equation(lines[at]):
-                last, count = at, count + 1
-            elif count and at - last > _MAX_GAP:
-                break
+        stop = next((at for at in range(start, end) if _RETURN.match(lines[at])), end)
+        found = [at for at in range(start, stop) if is_equation(lines[at])]
         name = " ".join(title.split()).capitalize()
-        if count >= _MIN_EQUATIONS and count > best.get(name, (0,))[0]:
-            best[name] = (count, start + 1, last + 1)
+        if len(found) >= max(_MIN_EQUATIONS, best.get(name, (0,))[0] + 1):
+            best[name] = (len(found), start + 1, 1 + (stop if stop < end else found[-1]))
     return {name: (first, last) for name, (_, first, last) in best.items()}
 
 

@@ -17,6 +17,7 @@ from .arithmetic import LinearForm, unit_in_formulas
 from .candidates import reading_of_rows, shape_of, target_of
 from .dense import on_line
 from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, Statement, expanded_rows
+from .parts import HOW
 from .reading import C, Reading
 from .syntax import Meaning, Parser
 
@@ -49,10 +50,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
             listed.append([])
     parts = [_program(statements) for statements in listed if statements]
     if len(parts) != 3:
-        raise SchemeFormatError(
-            f"{len(parts)} programs, where L, R and P belong; name one of the files ..L.slp, ..R.slp, ..P.slp "
-            "that stand beside each other"
-        )
+        raise SchemeFormatError(f"{len(parts)} programs, where L, R and P belong; {HOW}")
     left, right, third = parts
     rank = len(left.outputs)
     if not (rank and rank == len(right.outputs) == third.inputs):

@@ -11,15 +11,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from ...errors import LcmaError, SchemeFormatError
+from ...errors import SchemeFormatError
 from ..gaussian import Number
 from ..ring import Ring
-from ..scheme import MAX_RANK
 from ..target import Target
 from .archive import Archive, is_archive_of
-from .candidates import reading_of_rows
+from .candidates import reading_of_rows, sizes_and_rank
 from .reading import C, Reading
-from .strict_json import loads, need
+from .strict_json import loads
 
 NAME = "sparse-npz"
 SUFFIX = ".npz"
@@ -43,15 +42,7 @@ def parse(
     metadata = loads(_metadata(archive))
     if not isinstance(metadata, dict):
         raise SchemeFormatError("metadata_json must be an object")
-    sizes, rank = need(metadata, "tensor", list, "metadata_json"), need(metadata, "rank", int, "metadata_json")
-    if len(sizes) != 3 or not all(isinstance(size, int) and not isinstance(size, bool) for size in sizes):
-        raise SchemeFormatError("metadata_json: tensor must be three sizes, such as [2, 2, 2]")
-    try:
-        m, k, n = Target.general(*sizes).shape
-    except LcmaError as error:
-        raise SchemeFormatError(str(error)) from None
-    if not 1 <= rank <= MAX_RANK:
-        raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
+    (m, k, n), rank = sizes_and_rank(metadata, "tensor", "rank", "metadata_json")
     u, v, w = (_rows(archive, key, rank, entries) for key, entries in (("u", m * k), ("v", k * n), ("w", m * n)))
     return [reading_of_rows(NAME, (u, v, w), (m, k, n), CONVENTION, target, ring)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from ...errors import SchemeFormatError
@@ -11,11 +12,8 @@ from ...errors import SchemeFormatError
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise SchemeFormatError(f"key {key!r} stands twice in one object")
-            seen.add(key)
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise SchemeFormatError(f"key {twice!r} stands twice in one object")
     return result
 
 

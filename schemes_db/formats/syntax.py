@@ -19,7 +19,6 @@ from .arithmetic import (
     decimal,
     inverse,
     is_number,
-    plus,
     power,
     times,
     total,
@@ -43,11 +42,6 @@ _TOKEN = pattern(
     r"|(?P<symbol>:=|->|\.'|\*\*|//|[-+*/@()\[\]{}<>|,;:=^.'])|$)"
 )
 _USED = pattern(rf"{_NUMBER}(?:[jJ](?!\w))?|\.(?:T(?!\w)|[a-z_]{{2,}}\()|(?:{_MODULES})?({_NAME})(\()?")
-_TERM = rf"(?:(\d{{1,18}})\s*\*\s*)?({_NAME})\s*+"
-_TERMS = pattern(rf"([-+]?)\s*{_TERM}")
-_SUM = pattern(rf"[-+]?\s*{_TERM}(?:[-+]\s*{_TERM})*+(?=[)\];]|,(?!\d)|$)")
-"""Names with integers before them: almost all sums in files are so, and token by token takes ten times as long."""
-
 _INTEGERS = r"\s*-?\d{1,18}\s*(?:,\s*-?\d{1,18}\s*)+"
 _ROW = pattern(rf"(?a)\[{_INTEGERS}\]|\{{{_INTEGERS}\}}")
 """A list of integers, read at once as almost all lists of files are so."""
@@ -57,6 +51,7 @@ _CLOSERS = {"[": "]", "(": ")", "{": "}", "<": ">"}
 _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 """A name that, with parentheses right after it, is called: `a(b + c)` is a product, `add(b, c)` is not."""
 
+_EXPONENT = pattern(r"\s{0,40}[-+(]?\d")
 _METHOD = pattern(r"T(?!\w)|[a-z_]{2,}\(")
 _BRACE = pattern(r"\s*\{")
 _PART = pattern(r"\[[^\[\]\n]{0,200}\]")
@@ -64,10 +59,6 @@ BY_COLUMNS = "reshape by columns"
 """The call `reshape(..)` of Fortran, MATLAB and Julia; that of numpy has a module or an array before it."""
 
 _KEYWORD = pattern(r"\s*([A-Za-z_]\w*)\s*=(?!=)\s*([\w.\"']*)\s*(?=[,)])")
-
-
-class NotUnderstoodError(SchemeFormatError):
-    """A value that is no number and no array of numbers, or a call of which it is not known what it does."""
 
 
 class Table(dict[str, Value]):
@@ -98,11 +89,11 @@ class Meaning:
         return text
 
     def called(self, name: str, arguments: list[Value], keywords: dict[str, str]) -> Value:
-        raise NotUnderstoodError(f"{name.lstrip('.')}(...) is not understood")
+        raise SchemeFormatError(f"{name.lstrip('.')}(...) is not understood")
 
     def multiplied(self, left: Value, right: Value) -> Value:
         """The product of two values that are no numbers."""
-        raise NotUnderstoodError(f"a product of {described(left)} and {described(right)} is not understood")
+        raise SchemeFormatError(f"a product of {described(left)} and {described(right)} is not understood")
 
 
 NUMBERS = Meaning()
@@ -119,11 +110,8 @@ class Parser:
         self.depth = 0
         self.take()
 
-    def fault(self, message: str) -> SchemeFormatError:
-        return SchemeFormatError(message, line=self.text.count("\n", 0, self.start) + 1)
-
     def unexpected(self, wanted: str) -> SchemeFormatError:
-        return self.fault(f"{wanted} expected, not {self.token[:12] or 'the end'!r}")
+        return SchemeFormatError(f"{wanted} expected, not {self.token[:12] or 'the end'!r}")
 
     def take(self) -> str:
         """Step to the next token; the one just passed is returned."""
@@ -151,20 +139,15 @@ class Parser:
         """The value that all of the text is.
 
         Raises:
-            SchemeFormatError: with the line; something is no value, or is left over.
+            SchemeFormatError: something is no value, or is left over.
         """
-        try:
-            value = self.value()
-        except SchemeFormatError as error:
-            raise error if error.line else self.fault(error.message) from None
+        value = self.value()
         if self.kind != "end":
             raise self.unexpected("the end")
         return value
 
     def value(self, in_row: bool = False) -> Value:
         """A sum; `in_row` between brackets, where a blank may part two items."""
-        if not in_row and (plain := _SUM.match(self.text, self.start)) and (form := self.sum(plain)) is not None:
-            return form
         parts = [self.product(in_row)]
         while self.at("+", "-"):
             if in_row and self.gap and not self.text[self.position : self.position + 1].isspace():
@@ -173,22 +156,9 @@ class Parser:
             parts.append(scaled(self.product(in_row), sign))
         return parts[0] if len(parts) == 1 else total(parts)
 
-    def sum(self, match: re.Match[str]) -> LinearForm | None:
-        """The form of a sum of names in plain spelling; None where a name stands for something else."""
-        found, text = LinearForm(), "".join(match.group().split())
-        for sign, size, name in _TERMS.findall(text):
-            if type(value := self.meaning.named(name)) is not LinearForm:
-                return None
-            factor = int(f"{sign}{size or 1}")
-            for key, old in value.items():
-                found[key] = plus(found.get(key, 0), times(old, factor))
-        self.position = match.end()
-        self.take()
-        return found if all(found.values()) else LinearForm({key: value for key, value in found.items() if value})
-
     def product(self, in_row: bool) -> Value:
         """Factors joined by a sign of multiplication or side by side, divided by numbers."""
-        scalar: Coefficient = self.signs()
+        scalar: Coefficient = 1
         result: Value = None
         beside = False
         while True:
@@ -212,24 +182,20 @@ class Parser:
                 break
             beside = self.kind == "number"  # 1/2 in (a11)(b11) 1/2 c11 is a factor, a number that ends a line is not
         if beside:
-            raise self.fault("a number that stands alone after a product")
+            raise SchemeFormatError("a number that stands alone after a product")
         return scalar if result is None else scaled(result, scalar)
-
-    def signs(self) -> int:
-        sign = 1
-        while self.at("+", "-"):
-            sign = -sign if self.take() == "-" else sign
-        return sign
 
     def factor(self, in_row: bool) -> Value:
         """An atom with signs before it, and transposes, powers and methods after it."""
-        sign = self.signs()
+        sign = 1
+        while self.at("+", "-"):
+            sign = -sign if self.take() == "-" else sign
         value = self.atom()
         while True:
             if self.at("'", ".'") and not self.gap:
                 self.take()
                 value = transposed(value)
-            elif self.at("^") or (self.at("**") and re.match(r"\s*[-+(]?\d", self.text[self.position :][:40])):
+            elif self.at("^") or (self.at("**") and _EXPONENT.match(self.text, self.position)):
                 self.take()
                 value = power(number_in(value, described(value)), self.factor(in_row))
             elif self.at(".") and not self.gap and _METHOD.match(self.text, self.position):
@@ -254,10 +220,6 @@ class Parser:
             self.position = row.end()
             self.take()
             return (Braces if token == "{" else list)(map(int, row.group()[1:-1].split(",")))
-        plain = _SUM.match(self.text, self.position) if token == "(" else None
-        if plain and self.text.startswith(")", plain.end()) and (form := self.sum(plain)) is not None:
-            self.take()
-            return form
         if kind == "symbol" and token in _CLOSERS:
             return self.bracketed()
         raise self.unexpected("a block, a number or '('")
@@ -273,9 +235,9 @@ class Parser:
             self.take()
             return self.meaning.called(token, [self.atom()], {})
         if part := _PART.match(self.text, self.position):
-            raise NotUnderstoodError(f"{token}{part.group()[:22]} is not understood")
+            raise SchemeFormatError(f"{token}{part.group()[:22]} is not understood")
         self.take()
-        return self.meaning.named(re.sub(r"\s", "", token))
+        return self.meaning.named("".join(token.split()))
 
     def call(self, name: str, arguments: list[Value]) -> Value:
         """A call, from its opening parenthesis or bracket on."""
@@ -283,7 +245,7 @@ class Parser:
         if not self.at("(", "["):
             raise self.unexpected("'('")
         closer = _CLOSERS[self.token]
-        before = self.nested()
+        self.nested()
         while not self.at(closer):
             if keyword := _KEYWORD.match(self.text, self.start):
                 keywords[keyword[1]] = keyword[2].strip("\"'").rpartition(".")[2]
@@ -293,22 +255,21 @@ class Parser:
                 arguments.append(self.value())
             if not (self.accept(",") or self.at(closer)):
                 raise self.unexpected(f"{closer!r} or a comma")
-        self.depth = before
+        self.depth -= 1
         self.take()
         return self.meaning.called(name, arguments, keywords)
 
-    def nested(self) -> int:
-        """Go into a bracket; the depth before it is returned."""
+    def nested(self) -> None:
+        """Go into a bracket."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise self.fault("parentheses nested too deep")
+            raise SchemeFormatError("parentheses nested too deep")
         self.take()
-        return self.depth - 1
 
     def bracketed(self) -> Value:
         """A list, a table, rows, or what stands alone in parentheses."""
         opener = self.token
-        before = self.nested()
+        self.nested()
         closer = _CLOSERS[opener]
         rows: list[list[Value]] = [[]]
         keyed = Table()
@@ -319,7 +280,7 @@ class Parser:
             key = name_of(item) or None if key is None else key
             if opener == "{" and key is not None and self.accept(":", "->", "="):
                 if key in keyed:
-                    raise self.fault(f"key {key!r} stands twice in one object")
+                    raise SchemeFormatError(f"key {key!r} stands twice in one object")
                 keyed[key] = self.value()
             else:
                 rows[-1].append(item)
@@ -333,19 +294,19 @@ class Parser:
             marks.add(mark)
             if mark in (";", "\n"):
                 rows.append([])
-        self.depth = before
+        self.depth -= 1
         self.take()
         rows = [row for row in rows if row]
         if keyed:
             if rows:
-                raise self.fault("values with and without names in one table")
+                raise SchemeFormatError("values with and without names in one table")
             return keyed
         if opener == "<":  # of Maple: < a | b > is a row, < a, b > a column
             if len(marks) > 1:
-                raise self.fault("columns and rows in one pair of angle brackets")
+                raise SchemeFormatError("columns and rows in one pair of angle brackets")
             return joined([[item] for item in rows[0]] if "," in marks else rows).view(np.ndarray)
         if marks >= {",", " "}:
-            raise self.fault("items parted by blanks and by commas in one list")
+            raise SchemeFormatError("items parted by blanks and by commas in one list")
         if opener == "(" and len(rows) == 1 and len(rows[0]) == 1 and "," not in marks:
             return rows[0][0]
         if marks - {","}:
@@ -371,7 +332,7 @@ def scaled(value: Value, factor: Coefficient) -> Value:
         return LinearForm({key: new for key, old in value.items() if (new := times(old, factor))})
     if isinstance(value, Braces | np.ndarray):
         return np.frompyfunc(lambda entry: scaled(entry, factor), 1, 1)(grid(value))
-    raise NotUnderstoodError(f"a number times {described(value)}, which some languages scale and others repeat")
+    raise SchemeFormatError(f"a number times {described(value)}, which some languages scale and others repeat")
 
 
 def grid(value: Value) -> Array:
@@ -383,16 +344,10 @@ def grid(value: Value) -> Array:
     return np.array(()) if array.size and isinstance(array.flat[0], list) else array
 
 
-def rows_of(value: Value) -> list[list[Value]]:
-    """The rows of a matrix; none of other things."""
-    array = grid(value)
-    return array.tolist() if array.ndim == 2 else []
-
-
 def transposed(value: Value) -> Value:
     """A matrix with rows and columns exchanged."""
     if grid(value).ndim != 2:
-        raise NotUnderstoodError("a transpose of something that is no matrix")
+        raise SchemeFormatError("a transpose of something that is no matrix")
     return grid(value).T
 
 
@@ -401,19 +356,19 @@ def joined(rows: list[list[Value]]) -> Array:
     try:
         return np.block([[np.atleast_2d(grid(item)) for item in row] for row in rows]).view(Joined)
     except ValueError:
-        raise NotUnderstoodError("rows of unlike lengths, or matrices of unlike heights beside each other") from None
+        raise SchemeFormatError("rows of unlike lengths, or matrices of unlike heights beside each other") from None
 
 
 def plain(value: Value) -> Value:
     """A value with its arrays as nested lists.
 
     Raises:
-        NotUnderstoodError: a name or a call in it has no value.
+        SchemeFormatError: a name or a call in it has no value.
     """
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, LinearForm):
-        raise NotUnderstoodError(f"{described(value)} is {'no number' if name_of(value) else 'not understood'}")
+        raise SchemeFormatError(f"{described(value)} is {'no number' if name_of(value) else 'not understood'}")
     if isinstance(value, dict):
         return Table({name: plain(item) for name, item in value.items()})
     simple = not isinstance(value, list) or all(
@@ -429,11 +384,7 @@ def name_of(value: Value) -> str:
 
 def described(value: Value) -> str:
     """What a value is, in a few words."""
-    if isinstance(value, list | np.ndarray | Table):
-        return "a list"
-    if isinstance(value, str):
-        return repr(value[:20])
-    return name_of(value)[:20] or ("a number" if is_number(value) else "a sum or product of names")
+    return name_of(value)[:20] or ("a number" if is_number(value) else "a list, a text, or a sum or product of names")
 
 
 def number_in(value: Value, where: str) -> Coefficient:
@@ -443,7 +394,7 @@ def number_in(value: Value, where: str) -> Coefficient:
         SchemeFormatError: it is none.
     """
     if not is_number(value):
-        raise NotUnderstoodError(f"{where} is no number")
+        raise SchemeFormatError(f"{where} is no number")
     return value
 
 

@@ -20,34 +20,25 @@ from .lines import numbered
 from .patterns import changes_all, changes_something, check_setting, pattern
 from .reading import C, Reading
 
-_CELL = r"\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?"
+_CELL = r"(?:0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}|\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?)"
 _ROW = pattern(rf"(?:-\s)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
 _NUMBER = pattern(_CELL)
-_INTEGERS = pattern(r"(?a)\s*(?>-?\d{1,18}(?:\s+|$))+")
 _HEADING = pattern(
     r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]\w*)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
-_RULE = pattern(r"\s*\|[\s|:-]*")
-"""The empty head of a table of Markdown, and the line below it."""
-
-_SETTING = pattern(r"\s*([A-Za-z_]\w*)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
-_FORMULA = pattern(r"[A-Za-z]_?\{?\d+\}?\s*(?:[*=)(]|[-+]\s*[A-Za-z(])|\)\s*\*?\s*\(")
+_SETTING = pattern(r"\s*([A-Za-z_]+)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
 _MASK = pattern(r"(?a)\d{1,160}|0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
 
 
 def has_tables(text: str) -> bool:
-    """Return whether a text has three tables, or bit masks."""
-    if _FORMULA.search(re.sub(r"#[^\n]*", "", text)):
-        return False
+    """Return whether a text has three tables, one of what could be three, or bit masks."""
     try:
-        groups = _groups(text)
-        lengths = (
-            {len(_NUMBER.findall(line)) for _, lines in groups for _, line in lines} if len(groups) == 1 else set()
-        )
-        return len(groups) == 3 or len(lengths) == 1 or reading_of_masks(text) is not None
+        found = groups(text)
+        lengths = {len(_NUMBER.findall(line)) for _, line in found[0][1]} if len(found) == 1 else set()
+        return len(found) == 3 or len(lengths) == 1 or bit_masks(text) is not None
     except SchemeFormatError:
         return True
 
@@ -59,37 +50,38 @@ def _role(line: str) -> int | None:
     return next((slot for slot, names in enumerate(ROLES) if name in names), None)
 
 
-def _groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
+def groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
     """Lines of numbers that stand together, with the factor that the heading above them names."""
     found: list[tuple[int | None, list[tuple[int, str]]]] = []
     role: int | None = None
     fresh = True
     for at, line in numbered(text):
-        plain = line.partition("#")[0] if not _role(line) else line
-        if _INTEGERS.fullmatch(plain) or _ROW.fullmatch(plain.strip()):
+        plain = line.partition("#")[0].strip()
+        if _ROW.fullmatch(plain):
             if fresh:
                 found.append((role, []))
                 fresh = False
             found[-1][1].append((at, plain))
         elif (named := _role(line)) is not None:
             role, fresh = named, True
-        elif not plain.strip() or set(plain.strip()) <= set("-=#*"):
+        elif set(plain) <= set("-=*|: \t"):
             fresh = True
-        elif _RULE.fullmatch(plain):
-            pass
         elif (setting := _SETTING.fullmatch(plain)) and _role(setting[1]) is None:
             check_setting(*setting.groups())
-        elif re.search(r"\d|'|^[^A-Za-z]*$", plain) or changes_something(plain) or changes_all(plain):
+        elif (
+            re.search(r"\d|'|^[^A-Za-z]*$|^\s*(?:if|for|while)\b", _GF2.sub("bits", plain))
+            or changes_something(plain)
+            or changes_all(plain)
+        ):
             return []  # a row that is none: this is no table of numbers
     return found
 
 
-def table_count(text: str) -> int:
-    return len(_groups(text))
-
-
-def _numbers(at: int, line: str) -> list[Any]:
-    return list(map(int, line.split())) if _INTEGERS.fullmatch(line) else numbers(at, _NUMBER.findall(line))
+def settings_beside(text: str) -> dict[str, Any]:
+    """The numbers of settings beside tables, such as `rank: 7` or `shape = 2, 2, 2`."""
+    found = {match[1]: match[2] for _, line in numbered(text) if (match := _SETTING.fullmatch(line.partition("#")[0]))}
+    numbers = {name: list(map(int, re.findall(r"(?a)\d{1,9}", value))) for name, value in found.items()}
+    return {name: said[0] if len(said) == 1 else said for name, said in numbers.items()}
 
 
 def three_tables(text: str) -> list[Array] | None:
@@ -98,27 +90,22 @@ def three_tables(text: str) -> list[Array] | None:
     Raises:
         SchemeFormatError: rows of one have unlike lengths.
     """
-    groups = _groups(text)
-    if len(groups) != 3:
+    found = groups(text)
+    if len(found) != 3:
         return None
-    roles = [role for role, _ in groups]
-    if sorted(role for role in roles if role is not None) == [0, 1, 2]:
-        groups = sorted(groups, key=lambda group: group[0] or 0)
-    return [array_of_rows([_numbers(at, line) for at, line in lines]) for _, lines in groups]
+    if {role for role, _ in found} == {0, 1, 2}:
+        found.sort(key=lambda group: group[0] or 0)
+    return [array_of_rows([numbers(at, _NUMBER.findall(line)) for at, line in rows]) for _, rows in found]
 
 
-def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None = None) -> Reading | None:
-    """The reading of lines of three bit masks, one line a product, bit j for entry j; None for other texts.
+def bit_masks(text: str) -> tuple[list[list[int]], list[Shape]] | None:
+    """The three masks of each product, one line a product, bit j for entry j, and the sizes; None for other texts.
 
     A mask is a number, in hexadecimal or binary, too, or the digits 0 and 1 of all entries. Sizes and the number of
     products may come first.
-
-    Raises:
-        SchemeFormatError: the sizes can't be told.
     """
-    if not says_gf2(text):
-        return None
-    lines = [line.replace(",", " ").split() for line in re.sub(r"(?m)#.*$", "", text).splitlines() if not _heads(line)]
+    found = groups(text) if says_gf2(text) else []
+    lines = [line.replace(",", " ").split() for _, rows in found for _, line in rows]
     if len(lines) < 2 or not all(_MASK.fullmatch(word) for line in lines for word in line):
         return None
     head = list(map(int, lines.pop(0))) if len(lines[0]) in (1, 4) and "".join(lines[0]).isdecimal() else [len(lines)]
@@ -130,7 +117,7 @@ def reading_of_masks(text: str, target: Target | None = None, ring: Ring | None 
         [int(word[::-1], 2) if spelled_out else int(word, 0 if word[1:2].isalpha() else 10) for word in line]
         for line in lines
     ]
-    return reading_of_words(words, text, [(head[0], head[1], head[2])] if head[:-1] else [], target, ring)
+    return words, [(head[0], head[1], head[2])] if head[:-1] else []
 
 
 def reading_of_words(
@@ -158,9 +145,3 @@ def reading_of_words(
 def says_gf2(text: str) -> bool:
     """Return whether a text says that its numbers are bits, or residues modulo 2."""
     return _GF2.search(text) is not None
-
-
-def _heads(line: str) -> bool:
-    """Return whether a line is empty, or says in words what the masks below are."""
-    said = _SIZES.sub("", _GF2.sub("", line))
-    return not line.strip() or (said != line and not re.search(r"\d", said) and not changes_something(said))

@@ -93,17 +93,13 @@ def sms(scheme: Scheme) -> str:
     _require_plain(scheme, "sms")
     lines: list[str] = []
     for label, factor in zip("LRP", scheme.factors, strict=True):
-        entries = [
-            (r + 1, index + 1, render_coefficient(value))
-            for r in range(scheme.rank)
-            for index, value in factor.coefficients(r)
-        ]
+        entries = [((r + 1, at + 1), value) for r in range(scheme.rank) for at, value in factor.coefficients(r)]
         sizes = (scheme.rank, factor.blocks)
         if label == "P":
-            entries = sorted((index, r, value) for r, index, value in entries)
-            sizes = (factor.blocks, scheme.rank)
+            entries = sorted(((place[::-1], value) for place, value in entries), key=lambda entry: entry[0])
+            sizes = sizes[::-1]
         lines += [f"# {label} of {scheme.target}, {scheme.rank} products", f"{sizes[0]} {sizes[1]} R"]
-        lines += [f"{row} {col} {value}" for row, col, value in entries]
+        lines += [f"{row} {col} {render_coefficient(value)}" for (row, col), value in entries]
         lines.append("0 0 0")
     return "\n".join(lines) + "\n"
 
@@ -112,9 +108,7 @@ def _require_plain(scheme: Scheme, format: str) -> None:
     """Raise SchemeFormatError for a scheme that a format of real numbers and general targets can't say."""
     refuse_gaussian(scheme, format)
     if not scheme.target.is_general:
-        raise SchemeFormatError(
-            f"{format} knows general targets only, not {scheme.target}; write {scheme.target} as lcma-json"
-        )
+        raise SchemeFormatError(f"{format} knows general targets only; write {scheme.target} as lcma-json")
 
 
 def _formulas(scheme: Scheme, product: str) -> tuple[list[str], list[str]]:
@@ -134,12 +128,8 @@ def _sums(scheme: Scheme, factors: Iterable[Factor]) -> list[list[str]]:
     found = []
     for factor, letter in zip(factors, "abc", strict=False):
         names = _names(letter, factor, scheme)
-        found.append(
-            [
-                render_linear((names[index], value) for index, value in factor.coefficients(r))
-                for r in range(scheme.rank)
-            ]
-        )
+        forms = ([(names[index], value) for index, value in factor.coefficients(r)] for r in range(scheme.rank))
+        found.append(list(map(render_linear, forms)))
     return found
 
 

@@ -149,6 +149,11 @@ REFUSED = {
         MATLAB.replace("];\nV", "].*2;\nV"),
         LISTS_OF_MATHEMATICA.replace("};", "} // Reverse;", 1), mathematica([U, V, W]) + " /. 1 -> 2",
     ],
+    "tables or bit masks with another rank or other sizes beside them": [
+        f"{said}\n{tables}" for said in ("rank: 8", "shape = 2, 2, 3", "a11 = b11") for tables in (
+            "\n\n".join(TABLES), f"U =\n{TABLES[0]}\nV =\n{TABLES[1]}\nW =\n{TABLES[2]}",
+        )
+    ],
     "tables with a scale or signs beside them": [
         "1 0 0 - 1\n0 0 1 1\n#\n1 0 0 1\n0 0 1 1\n#\n1 0 0 1\n0 0 1 1\n", "scale: 2\n" + "\n\n".join(TABLES),
         "\n\n".join(TABLES).replace(" -1", " - 1"),
@@ -217,7 +222,10 @@ REFUSED = {
     ],
     "an output of a matrix that is set again": after(
         text(*PRODUCTS, f"[c11, c12; c21, c22] = [{', '.join(SUMS[:2])}; {', '.join(SUMS[2:])}]"),
-        "c11 += m1", "c11 = 0",
+        "c11 = 0",
+    ),
+    "a block with a letter for its name that may be changed": after(
+        (HERE / "handwritten" / "letters.txt").read_text(), "h *= 2", "swap(e, f)", "fix(a)", "d = 2*d", "r11 *= 2",
     ),
     "a name that is no name": [
         *(text(*LINES).replace("c11 =", f"{c} =", 1) for c in ("-c11", "2*c11", "1/2 c11", "c11/2", "|c11|", "c11^T")),
@@ -406,6 +414,12 @@ def test_a_content_that_is_understood_is_proven(content):
     assert judge(reading, "file").scheme.digest == STRASSEN
 
 
+def test_what_adds_to_an_output_of_a_matrix_is_computed():
+    matrix = f"[c11, c12; c21, c22] = [{', '.join(SUMS[:2])}; {', '.join(SUMS[2:])}]"
+    (reading,) = parse_text(text(*PRODUCTS, matrix, "c11 += m1"))
+    assert "product 1, c11 should be 1, not 2" in judge(reading, "file").headline()
+
+
 @pytest.mark.parametrize("first", ["[[[1]], [[1]], [[1]]]", "[[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]]"])
 def test_a_factor_is_no_scheme_by_itself_beside_others_that_are_no_matrices(first):
     with pytest.raises(SchemeFormatError, match=r"V has shape \(1,\)"):
@@ -414,7 +428,7 @@ def test_a_factor_is_no_scheme_by_itself_beside_others_that_are_no_matrices(firs
 
 def test_sizes_that_contradict_the_factors_are_named():
     for content in (json.dumps(DATA | {"shape": [2, 2, 3]}), f"{ARRAYS}shape = [2, 2, 3]\n"):
-        with pytest.raises(SchemeFormatError, match="shape 2, 2, 3, but the factors have shapes"):
+        with pytest.raises(SchemeFormatError, match="other sizes are said, but the factors are of 2x2x2:7"):
             parse_text(content)
 
 

@@ -1,6 +1,7 @@
 """What collections publish beside the text of one scheme: borders, bit masks, several files, notebooks, rings."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from lcma.schemes_db.formats import parse_text, read_file, render
 from lcma.schemes_db.ring import Z2
 from lcma.verify import ApproximateReport, judge
 from lcma.verify.files import files_below
+
+from .test_accounts import COEFFICIENTS
 
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
@@ -163,6 +166,15 @@ def test_notebooks_with_checks_and_other_results():
     for change in ("matrices_222[0][0, 0] = 7\n", "scale(matrices_222)\n", "x = matrices_222[0]\nx *= 2\n"):
         with pytest.raises(SchemeFormatError, match="may change"):
             parse_text(notebook(*cells, change))
+
+
+def test_a_table_of_coefficients_with_an_infinitesimal_gets_the_border_verdict():
+    text = COEFFICIENTS
+    for letter, value in (("A", "eps"), ("B", "1/eps")):
+        text = re.sub(rf"(?m)^(1,{letter},..),1$", rf"\1,{value}", text)
+    report = judge(parse_text(text)[0], "file")
+    assert isinstance(report, ApproximateReport)
+    assert "with e = 1 it is exact" in report.headline()
 
 
 def test_a_table_of_coefficients_of_a_triangular_scheme_needs_no_target():

@@ -106,6 +106,8 @@ def test_a_triangular_target_is_found_from_the_blocks_that_occur(name):
     report = judge(parse_text(text, target=lcma.parse_target("4x4x4"))[0], "file")
     assert not report.ok
     assert report.headline().endswith(f"; holds as {TARGETS[name]}")
+    products = "\n".join(line for line in written.exp(scheme).splitlines() if not line.startswith("#"))
+    assert judge(parse_text(products)[0], "file").scheme == scheme
 
 
 def test_a_general_scheme_without_an_output_is_no_triangular_one(strassen):
