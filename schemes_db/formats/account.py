@@ -67,6 +67,12 @@ _LOOKS = pattern(
 )
 """Checks, calls without a place for a result, and names that are set to what is no view of an array."""
 
+_ANYTHING = pattern(
+    r"\s*(?:exec\b|(?:clear|clearvars|unassign)\b(?!\s*,)(?![^;]*[a-z]{3,}\s+[a-z]{2,})"
+    r"|(?:eval|evalin|assignin|load|source|run|execfile|include|read)\s*(?:[('\"]|[\w./\\]+\.\w{1,4}\s*[;:]?\s*$))"
+)
+"""Statements that may set any name, or forget it."""
+
 _SETS = pattern(r"\bout\s*=|:=|\+\+|--|[()][^()]*[-+*/%]=")
 """What sets a name within a statement."""
 
@@ -187,6 +193,9 @@ class Account:
     """What is known while statements are accounted for: the letters of blocks and products."""
 
     families: set[str]
+    first: int
+    """The line of the first equation that counts."""
+
     code: list[int] = field(default_factory=list)
     """The lines that look like a program and have no block in them."""
 
@@ -200,6 +209,8 @@ class Account:
             return
         if _GARBAGE.fullmatch(text) or changes_all(text):
             raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
+        if line > self.first and _ANYTHING.match(text):
+            raise SchemeFormatError(f"{text[:40]!r} may set any name", line=line)
         if text.startswith("return") and "," in text:
             places = [family(name)[1] for name in WORD.findall(text)[1:]]
             if all(len(place) == 2 for place in places) and places != sorted(places):

@@ -106,7 +106,7 @@ class Formulas(Meaning):
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
         families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
-        account = Account(families - {""} | {"c"})
+        account = Account(families - {""} | {"c"}, min((each.line for each in live), default=0))
         known = (LETTERS if lettered else {}) | self.letters
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
         for line, said, equation in listed:

@@ -189,6 +189,10 @@ REFUSED = {
         "assert fix(c11)", "x = y = c11 = 0", "cout << (c11 *= 2)", 'printf("%d", c11++)', "++c11", "add(c11, m7)",
         "copy(m1, c11)", "i = m1\ni = m2", "return (c12, c11, c21, c22)", "return [c12 c11] end",
     ),
+    "a statement that may set any name": [content for line in (
+        "load('x')", "exec(code)", "exec code", "eval('m1 = 0')", "run setup.m", "source('x.m')", "include('x.jl')",
+        "clear m1", "clear all", 'read "x.mpl":',
+    ) for content in (text(*LINES, line), text(*PRODUCTS, line, *OUTPUTS))],
     "a name in the other case": [
         content for change in ("C11 = m1", "C11 += m1", "C11 = 0", "C = [c11 c12/; c21 c22]", "M1 = a11*b11", "M1 *= 2")
         for content in (text(*LINES, change), text(change, *LINES))
@@ -325,6 +329,12 @@ PROVEN = {
         "def check(u, v, w):\n    t = np.zeros((4, 4))\n    t[0] = u[0]\n    return t\nprint(check(u, v, w))",
         "T = np.einsum('ri,rj,rk->ijk', u, v, w)\n\ndef check(u, v, w):\n    for r in range(7):\n        u[r] = 0\n",
     ),
+    "statements before all others, and prose with the same words": [
+        *(text(line, *LINES) for line in ("clear all; clc;", "load('x.mat')", "source('x.m')")),
+        *(text(*PRODUCTS, line, *OUTPUTS) for line in (
+            "Source: a paper of 1969", "Run time is 7/8.", "clearly m1 is right", "It is clear that m1 is right",
+        )),
+    ],
     "names that nothing uses": [text(line, *LINES, line) for line in (
         "t = 2*t", "z = 3", "alpha = sqrt(2)", "w[0] = 3", "omega = log2(7) = 2.807", "C = A*B", "C = AB.",
         "strassen(A, B)",
