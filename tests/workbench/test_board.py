@@ -33,7 +33,7 @@ def checked(*files):
 
 def test_the_numbers_are_the_same_everywhere(cells, home, run):
     total = Summary.of(cells)
-    assert (total.formats, total.at_or_below, total.below) == (680, 363, 95)
+    assert (total.formats, total.at_or_below, total.below) == (680, 364, 97)
     own = sum(cell.part.how == "scheme" for cell in cells if cell.gap < 0)
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert f"of the 680 formats up to 16x16x16, {total.at_or_below} are at or below the table of 2 July 2026" in readme
