@@ -123,10 +123,10 @@ class Relaunch:
 
 def allows_graphs(index: int) -> bool:
     """Return whether kernels of GPU `index` may be launched by graphs now: it is the current one, on the default
-    stream, which no graph captures, no profiler watches launches, and the device's context is current.
+    stream, which no graph captures, no profiler watches launches, and the device's context is current. -1 is no GPU.
     """
     torch_c = torch._C
-    if torch_c._cuda_getDevice() != index or torch_c._cuda_getCurrentRawStream(index):
+    if index < 0 or torch_c._cuda_getDevice() != index or torch_c._cuda_getCurrentRawStream(index):
         return False
     return _thread.has_launched and not _is_watched()
 

@@ -403,7 +403,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
     monkeypatch.setattr(
         descents, "collect_below", lambda fleet, highest, **options: seen.append((fleet, highest)) or {}
     )
-    monkeypatch.setattr(Descents, "_widen", lambda self, shape, goal, seconds: None)
+    monkeypatch.setattr(Descents, "_widen", lambda self, shape, seconds: None)
     monkeypatch.setattr(Descents, "_gpu_fleet", lambda self, starts, *rest: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
         walks = Descents(updater, settings("ZT", 1, "twin", "a command"), walkers=2)
