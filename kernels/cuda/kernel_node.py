@@ -178,13 +178,11 @@ class KernelGraph:
             return not self._launch(self._graph, None)
 
 
-def graph_of(
-    nodes: Sequence[KernelNode | None], last: KernelNode | None = None, between: c_void_p | None = None
-) -> KernelGraph | None:
-    """Return the executable graph of nodes that are in no other graph.
+def graph_of(nodes: Sequence[KernelNode | None], then: tuple[c_void_p, KernelNode] | None = None) -> KernelGraph | None:
+    """Return the executable graph of nodes that are in no other graph, which run in any order.
 
-    The nodes are independent of each other; `between`, a graph of the driver of which a copy is made, runs after them,
-    and the node `last` after that. None if a node is None, MOST_GRAPHS are alive, or the driver refuses.
+    After them `then` runs: a copy of a graph of the driver, and last another node. None if a node is None, MOST_GRAPHS
+    are alive, or the driver refuses.
     """
     functions, graph, inner = driver(), c_void_p(), c_void_p()
     kept = [node for node in nodes if node is not None]
@@ -194,9 +192,10 @@ def graph_of(
         if functions.create(graph, 0):
             return None
         added = [node.add_to(graph, functions) for node in kept]
-        if last is not None:
+        if then is not None:
+            captured, last = then
             before = [c_void_p(node.handle) for node in kept]
-            added.append(not functions.add_graph(inner, graph, _array(before), len(before), between))
+            added.append(not functions.add_graph(inner, graph, _array(before), len(before), captured))
             added.append(last.add_to(graph, functions, inner))
             kept.append(last)
         made = KernelGraph(kept, functions)
