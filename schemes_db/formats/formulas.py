@@ -7,7 +7,7 @@ of B. Names that have the letter c, or are set and used by no other, are outputs
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Set
 from itertools import count
 from typing import Any
 
@@ -105,12 +105,44 @@ class Formulas(Meaning):
         live = self.needed()
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
+        self.code = self.account_for(
+            [(line, said.lower() if lower else said, equation) for line, said, equation in listed],
+            live,
+            controlled,
+            LETTERS if lettered else {},
+        )
+        faults = (each.fault for each in self.equations if any(map(letters_of, words(each.texts[0]))))
+        if not self.products and (fault := next(filter(None, faults), None)):
+            raise fault
+        ordered = [each for each in self.equations if each in live]
+        if self.thirds:
+            self.take_thirds(ordered, cyclic)
+        else:
+            self.take_outputs(ordered)
+        if self.skipped:
+            lines = ", ".join(map(str, self.skipped[:5])) + (", ..." if len(self.skipped) > 5 else "")
+            self.notes.append(f"lines that are no equations were skipped: {lines}")
+        if 0 in self.bases.values():
+            self.notes.append("indices count from 0")
+
+    def account_for(
+        self,
+        statements: Iterable[tuple[int, str, Equation | None]],
+        live: Set[Equation],
+        controlled: Set[int],
+        letters: Mapping[str, str],
+    ) -> list[int]:
+        """Account for the statements that are no `live` equations; return the lines that look like a program.
+
+        Raises:
+            SchemeFormatError: with the line, where one may change a block, a product or an output.
+        """
         families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
         account = Account(families - {""} | {"c"}, min((each.line for each in live), default=0))
-        known = (LETTERS if lettered else {}) | self.letters
+        known = {**letters, **self.letters}
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
-        for line, said, equation in listed:
-            text = with_indices(said.lower() if lower else said, known)
+        for line, said, equation in statements:
+            text = with_indices(said, known)
             deleted = words(text) if text.startswith("del ") else []
             for name in [equation.name] if equation else deleted:
                 if equation not in live and line > matrices.get(name, line):
@@ -122,20 +154,7 @@ class Formulas(Meaning):
                 self.skipped.append(line)
             elif line in controlled:
                 raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
-        faults = (each.fault for each in self.equations if any(map(letters_of, words(each.texts[0]))))
-        if not self.products and (fault := next(filter(None, faults), None)):
-            raise fault
-        self.code = account.code
-        ordered = [each for each in self.equations if each in live]
-        if self.thirds:
-            self.take_thirds(ordered, cyclic)
-        else:
-            self.take_outputs(ordered)
-        if self.skipped:
-            lines = ", ".join(map(str, self.skipped[:5])) + (", ..." if len(self.skipped) > 5 else "")
-            self.notes.append(f"lines that are no equations were skipped: {lines}")
-        if 0 in self.bases.values():
-            self.notes.append("indices count from 0")
+        return account.code
 
     def compute(self, each: Equation) -> None:
         """Compute the value of an equation, or its fault."""
