@@ -13,7 +13,7 @@ from lcma.schemes_db.ring import Z2
 from lcma.verify import ApproximateReport, judge
 from lcma.verify.files import files_below
 
-from .test_accounts import COEFFICIENTS
+from .account_cases import COEFFICIENTS
 
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
