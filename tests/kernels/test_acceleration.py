@@ -7,6 +7,8 @@ import pickle
 
 import pytest
 
+from .refusal import refuses
+
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
@@ -19,7 +21,6 @@ from lcma.kernels.torch.modules import linear_places  # noqa: E402
 from lcma.kernels.torch.packed_weight import PackedWeight  # noqa: E402
 
 from .modules import Conv1D  # noqa: E402
-from .refusal import refuses  # noqa: E402
 
 GPU = lcma.AccelerateConfig(rows=(64, 8192), device="cuda")
 

@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from lcma.kernels.causal.naive import plain, triangular
+
 torch = pytest.importorskip("torch")
 
 from lcma.errors import CatalogError, PlanError  # noqa: E402
 from lcma.kernels import Request, executor_for  # noqa: E402
 from lcma.kernels.causal import cuda  # noqa: E402
 from lcma.kernels.causal.candidates import TriangularSource, scheme_names  # noqa: E402
-from lcma.kernels.causal.naive import plain, triangular  # noqa: E402
 from lcma.kernels.cuda import level as cuda_level  # noqa: E402
 from lcma.kernels.cuda import triangular_products  # noqa: E402
 from lcma.kernels.request import structures_of  # noqa: E402

@@ -8,6 +8,8 @@ from operator import attrgetter
 
 import pytest
 
+from .refusal import refuses
+
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
@@ -17,7 +19,6 @@ import lcma  # noqa: E402
 from lcma.errors import PlanError  # noqa: E402
 
 from .modules import Around  # noqa: E402
-from .refusal import refuses  # noqa: E402
 
 CONFIGS = {
     "low-rank": lcma.CompressConfig("low-rank", 0.5),

@@ -7,6 +7,7 @@ import pytest
 
 import lcma
 from lcma.errors import PlanError
+from lcma.kernels.triangular import masked_matmul
 
 torch = pytest.importorskip("torch")
 
@@ -14,7 +15,6 @@ from torch.library import opcheck  # noqa: E402
 
 from lcma.kernels.causal.block_masks import kinds_of  # noqa: E402
 from lcma.kernels.torch import masked  # noqa: E402
-from lcma.kernels.triangular import masked_matmul  # noqa: E402
 from lcma.schemes_db.symmetry import Triangle, derive  # noqa: E402
 
 from .gradients import drawn, same_gradients  # noqa: E402

@@ -6,6 +6,8 @@ from functools import partial
 
 import pytest
 
+from .refusal import refuses
+
 torch = pytest.importorskip("torch")
 
 from torch.autograd import forward_ad  # noqa: E402
@@ -18,7 +20,6 @@ from lcma.kernels.torch.bilinear import is_eager  # noqa: E402
 from lcma.kernels.torch.layers import FastLinear  # noqa: E402
 
 from .gradients import drawn, same_gradients  # noqa: E402
-from .refusal import refuses  # noqa: E402
 
 
 @pytest.mark.parametrize("recipe", ["strassen", "2x2x3", "strassen/2x2x3"])

@@ -6,6 +6,8 @@ import time
 import numpy as np
 import pytest
 
+from ..refusal import refuses
+
 torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
@@ -18,7 +20,6 @@ from lcma.kernels.torch import compression  # noqa: E402
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear  # noqa: E402
 
 from ..modules import Conv1D  # noqa: E402
-from ..refusal import refuses  # noqa: E402
 
 
 def model():

@@ -4,6 +4,8 @@ import copy
 
 import pytest
 
+from ..refusal import refuses
+
 torch = pytest.importorskip("torch")
 
 import numpy as np  # noqa: E402
@@ -25,7 +27,6 @@ from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # 
 from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
 
 from ..modules import Conv1D  # noqa: E402
-from ..refusal import refuses  # noqa: E402
 
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))
 """24 x 6, two factors; the second has d = 1."""

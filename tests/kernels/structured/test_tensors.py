@@ -4,6 +4,8 @@ import itertools
 
 import pytest
 
+from ..refusal import refuses
+
 torch = pytest.importorskip("torch")
 
 from lcma.errors import PlanError  # noqa: E402
@@ -21,8 +23,6 @@ from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
 from lcma.kernels.structured.tiles import is_readable  # noqa: E402
 from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of  # noqa: E402
 from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
-
-from ..refusal import refuses  # noqa: E402
 
 
 @pytest.mark.parametrize("strategy", ["strided", "widened", "dense"])

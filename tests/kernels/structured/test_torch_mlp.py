@@ -2,13 +2,13 @@
 
 import pytest
 
+from ..refusal import refuses
+
 torch = pytest.importorskip("torch")
 
 from torch.nn import functional  # noqa: E402
 
 import lcma  # noqa: E402
-
-from ..refusal import refuses  # noqa: E402
 
 UP, DOWN = [(1, 12, 3, 2), (3, 2, 2, 1)], [(3, 2, 4, 1), (1, 6, 12, 2)]
 """24 x 6 and 6 x 24."""
