@@ -43,7 +43,7 @@ def kept_line(event: Kept) -> str:
 
 
 def interrupt(saved: int, out: Path | None, otherwise: str) -> NoReturn:
-    """End an interrupted run: say how many schemes it saved, and how it goes on from its folder, or what is lost."""
+    """End an interrupted run: print the number of saved schemes, and the command that resumes it, or what is lost."""
     further = f"to go on: lcma resume {shlex.quote(str(out))}" if out else otherwise
     click.echo(f"{saved} schemes saved in the catalogue; {further}", err=True)
     raise KeyboardInterrupt

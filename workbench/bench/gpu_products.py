@@ -30,7 +30,7 @@ SPENT = 0.15
 
 
 def request_for(dtype: str, sizes: Sizes, columns: bool = False) -> Request:
-    """The request of a product on a GPU whose operands lie by rows, or both by columns."""
+    """Return the request of a product on a GPU whose operands are stored by rows, or both by columns."""
     side = Layout.COLUMNS if columns else Layout.ROWS
     return Request(*sizes, device="cuda", layouts=(side, side, Layout.ROWS), **fields_of(dtype))
 

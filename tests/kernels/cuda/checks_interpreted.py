@@ -264,7 +264,7 @@ GOOD = Profile("pretended", "none", (("multiprocessors", "1"),), RATES, 1e15, 1e
 
 @pytest.fixture
 def pretended(monkeypatch):
-    """CPU tensors are taken for those of a GPU whose profile is the one in this list."""
+    """A list of one profile; CPU tensors count as tensors of a GPU with that profile."""
     for module in ("torch.dispatch", "cuda.executor"):
         name = f"lcma.kernels.{module}.request_of"
         monkeypatch.setattr(name, lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
