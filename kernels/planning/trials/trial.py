@@ -41,7 +41,10 @@ On two cores, of which products use both, a second of another process's compilat
 """
 
 VENDOR_PART = 0.985
-"""Fraction of a vendor's median that a scheme must stay below; the vendor needs to come within its inverse."""
+"""Fraction of a vendor's median that a scheme must stay below; the vendor needs to come within its inverse.
+
+Where a decided class is looked at again, also the fraction of the leading scheme's that another must stay below.
+"""
 
 SPREAD, LAST_SPREAD = 2.5, 0.5
 """Standard errors of the median ratio by which a duel is decided, and by which a scheme must be faster than a
@@ -73,7 +76,7 @@ least two, all of them slower than the leader's latest ones.
 AGAIN, MOST_LOOKS = 800, 8
 """Calls after which a decided class is compared again: what was measured may be wrong, or the machine has changed.
 
-They double with every look that confirms the leader, MOST_LOOKS times: a look costs as much as a hundred small calls.
+They double with every comparison that confirms the leader, MOST_LOOKS times.
 """
 
 DRIFT, DRIFTED = 1.3, 40
@@ -103,7 +106,8 @@ class Trial:
     and those of a processor that compiled contenders beside the calls. `outstanding` counts calls of the challenger
     that were issued and not yet timed. `confirmed` is the scheme that was, or is, compared with the vendor once more.
     `median` is the decided leader's, `drifted` the number of the latest calls beyond DRIFT of it, `since` the calls
-    since the decision, `looks` the number of later comparisons since the leader last changed.
+    since the decision, `looks` the number of comparisons since the leader last changed, that which made it leader
+    included once it has ended.
     """
 
     vendors: int = 1
@@ -220,7 +224,7 @@ def observe(trial: Trial, contender: int, seconds: float, counted: bool, calls: 
 
 def widen(trial: Trial) -> Trial:
     """Return a decided trial open for more contenders: losers stay beaten, the leader is timed anew."""
-    return changed(trial, open=True, led=())
+    return changed(trial, open=True, led=(), looks=0)
 
 
 def affords_more(trial: Trial) -> bool:
@@ -245,10 +249,27 @@ def fail(trial: Trial, contender: int) -> Trial:
 
 
 def reopen(trial: Trial) -> Trial:
-    """Return a decided trial with all its contenders to be compared with the leader again."""
+    """Return a decided trial with contenders to be compared with the leader again.
+
+    They are all of them where the leader's time has changed or nobody has looked yet (what wisdom says may be wrong),
+    else the vendor's library and the scheme that came nearest: a comparison with eight takes hundreds of calls.
+    """
     looks = 0 if trial.drifted >= DRIFTED else min(trial.looks + 1, MOST_LOOKS)
-    anew = changed(trial, losses=(), led=(), confirmed=trial.leader, median=None, since=0, drifted=0, looks=looks)
+    losses: tuple[Loss, ...] = ()
+    if looks > 1:
+        again = {min(kind, key=lambda loss: loss.ratio).loser for kind in _by_kind(trial) if kind}
+        losses = tuple(loss for loss in trial.losses if loss.loser not in again)
+    anew = changed(trial, losses=losses, led=(), confirmed=trial.leader, median=None, since=0, drifted=0, looks=looks)
     return _matched(anew)
+
+
+def _by_kind(trial: Trial) -> tuple[list[Loss], list[Loss]]:
+    """Return the latest losses of the vendor's libraries and of schemes, those that failed left out."""
+    latest = {loss.loser: loss for loss in trial.losses if loss.loser not in trial.failed | {trial.leader}}
+    return (
+        [loss for loss in latest.values() if loss.loser < trial.vendors],
+        [loss for loss in latest.values() if loss.loser >= trial.vendors],
+    )
 
 
 def decided_by(vendors: int, seconds: tuple[float, ...]) -> Trial:
@@ -296,7 +317,8 @@ def _matched(trial: Trial) -> Trial:
     dethroned = [loss.loser for loss in trial.losses if loss.loser < trial.vendors <= loss.winner]
     if trial.leader >= trial.vendors and trial.confirmed != trial.leader and dethroned:
         return _against(changed(trial, confirmed=trial.leader), dethroned[-1])
-    return changed(trial, median=statistics.median(trial.led) if trial.led else None, since=0, drifted=0)
+    median = statistics.median(trial.led) if trial.led else None
+    return changed(trial, median=median, since=0, drifted=0, looks=max(trial.looks, 1))
 
 
 def _against(trial: Trial, challenger: int) -> Trial:
@@ -320,7 +342,8 @@ def _ended(trial: Trial, won: bool, ratio: float) -> Trial:
     loser, winner = (trial.leader, challenger) if won else (challenger, trial.leader)
     loss = Loss(loser, winner, max(1.0, 1 / ratio if won else ratio))
     if won:
-        trial = changed(trial, leader=challenger, led=trial.tried, looks=0)
+        # A leader that a look replaces was measured before another load: all others are compared with the new one.
+        trial = changed(trial, leader=challenger, led=trial.tried, looks=0, losses=() if trial.looks else trial.losses)
     losses = (*trial.losses, loss)
     return _matched(changed(trial, challenger=None, tried=(), ratios=(), outstanding=0, losses=losses, median=None))
 
@@ -338,7 +361,7 @@ def _challenger_wins(trial: Trial) -> bool | None:
     slow = min(trial.ratios) > HOPELESS or (ratio > SLOW and min(trial.tried) > max(trial.led, default=math.inf))
     if (counted > 1 and slow) or (ratio > HOPELESS and lost > ABSURD_SECONDS):
         return False
-    part = _part(trial.vendors, trial.leader, trial.challenger)
+    part = _part(trial, trial.challenger)
     if counted < (LAST_COUNTED if last else LEAST_COUNTED):
         return None
     error = _error(trial.ratios)
@@ -356,11 +379,12 @@ def _is_short(seconds: tuple[float, ...]) -> bool:
     return bool(seconds) and statistics.median(seconds) < SHORT
 
 
-def _part(vendors: int, leader: int, challenger: int) -> float:
+def _part(trial: Trial, challenger: int) -> float:
     """Return the fraction of the leader's time that the challenger must stay below."""
-    if (leader < vendors) == (challenger < vendors):
-        return 1.0 - LEAST_ERROR
-    return VENDOR_PART if leader < vendors else 1 / VENDOR_PART
+    leads = trial.leader < trial.vendors
+    if leads == (challenger < trial.vendors):
+        return VENDOR_PART if trial.looks else 1.0 - LEAST_ERROR
+    return VENDOR_PART if leads else 1 / VENDOR_PART
 
 
 def _error(seconds: tuple[float, ...]) -> float:
@@ -380,4 +404,4 @@ def _watched(trial: Trial, contender: int, seconds: float, calls: int) -> Trial:
     away = contender == trial.leader and not 1 / DRIFT < seconds / trial.median < DRIFT
     drifted = trial.drifted + min(calls, DRIFTED // 2) if away else 0  # one reading alone may be a disturbance
     trial = changed(trial, since=since, drifted=drifted)
-    return reopen(trial) if since >= AGAIN << trial.looks or drifted >= DRIFTED else trial
+    return reopen(trial) if since >= AGAIN << max(trial.looks - 1, 0) or drifted >= DRIFTED else trial

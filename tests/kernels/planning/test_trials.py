@@ -190,12 +190,30 @@ def test_a_change_of_load_is_noticed_within_sixty_calls():
 
 def test_looks_at_a_leader_that_stays_become_rarer():
     machine = Machine([10e-3, 11e-3], late=1, disturbed=1.0).run(20_000)
-    assert machine.trial.looks == 4  # after 800, 1600, 3200 and 6400 calls
+    assert machine.trial.looks == 5  # the first comparison, and after 800, 1600, 3200 and 6400 calls
     machine.seconds = [10e-3, 7e-3]
     while machine.trial.leader == 0:
         machine.call()
     assert machine.trial.looks == 0
     assert machine.calls < 33_000
+
+
+@pytest.mark.parametrize("noise", [0.005, 0.02, 0.05])
+def test_schemes_as_fast_as_the_leader_keep_few_calls_busy(noise):
+    """With eight of them every later comparison replaced the leader by chance, and up to half of the calls were timed."""
+    machine = Machine([2.75e-3, 2.3e-3, 2.35e-3, 2.31e-3, 2.4e-3, 2.32e-3, 2.33e-3, 2.5e-3, 2.31e-3], noise=noise)
+    busy = [not machine.trial.decided for _ in range(10_000) if machine.call() is not None]
+    assert sum(busy[1500:]) < 0.05 * 8500
+    assert machine.trial.looks >= 2
+    assert machine.seconds[machine.trial.leader] <= 2.33e-3
+
+
+def test_a_later_comparison_is_with_the_nearest_scheme_and_the_vendor():
+    machine = Machine([10e-3, 8e-3, 8.5e-3, 9.5e-3], noise=0.005, disturbed=1.0).run(400)
+    assert machine.trial.leader == 1
+    assert set(machine.run(700).ran[-700:]) == {0, 1, 2}
+    machine.seconds = [10e-3, 9.9e-3, 8.5e-3, 7e-3]  # the nearest takes the lead, and is compared with all others
+    assert machine.run(2500).trial.leader == 3
 
 
 def test_one_reading_alone_is_no_change_of_load():
