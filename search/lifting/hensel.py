@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from ...schemes_db.factor import IntArray
 from ..terms.bits import compiled
 from ..terms.packed import Words
 from ..terms.rings import GF2, GF3, Ring
-from .linear import combined, set_entry
+from .linear import Digits, digit_of, set_entry, solve
 
 LIFTED, SOLVED, STUCK = 0, 1, 2
 """Outcomes: lifted through all steps; solved over the integers at an earlier step; no solution at a step."""
@@ -27,8 +25,7 @@ class System(NamedTuple):
         sizes: (a, b, c).
         tensor: (equations,) the right-hand sides.
         unknowns: flat indices into x, nonzero entries first.
-        rows: (equations, planes, words) the eliminated Jacobian, augmented by an identity from word `offset` on.
-        rank, pivots: see `linear.eliminate`.
+        rows, rank, order, pivots: the Jacobian (equations, unknowns), decomposed; see `linear.decompose`.
     """
 
     x: IntArray
@@ -37,22 +34,22 @@ class System(NamedTuple):
     unknowns: IntArray
     rows: Words
     rank: int
+    order: IntArray
     pivots: IntArray
-    offset: int
+
+
+class Scratch(NamedTuple):
+    """Memory of the steps: the residual and its digits (equations,), a packed row, the digits of the pivots (rank,)."""
+
+    out: IntArray
+    right: Digits
+    vector: Words
+    found: Digits
 
 
 def ring_of(prime: int) -> Ring:
     """Return the ring of residues, for compiled code."""
     return (0,) * {2: GF2, 3: GF3}[prime]
-
-
-@compiled
-def digit_of(ring: Ring, value: int) -> int:
-    """Reduce a number modulo the characteristic: 0 or 1 over GF(2), -1, 0 or 1 over GF(3)."""
-    if len(ring) == GF2:
-        return value & 1
-    digit = value % 3
-    return digit - 3 if digit > 1 else digit
 
 
 @compiled(nogil=True)
@@ -114,10 +111,10 @@ def is_small(x: IntArray) -> bool:
 
 
 @compiled(nogil=True)
-def lift_steps(ring: Ring, of: System, x: IntArray, depth: int, out: IntArray, right: Words) -> tuple[int, int]:
+def lift_steps(ring: Ring, of: System, x: IntArray, depth: int, scratch: Scratch) -> tuple[int, int]:
     """Lift x, which solves the equations modulo p, to a solution modulo p^depth, in symmetric residues, in place.
 
-    Each step applies the eliminated Jacobian once. Free unknowns keep their values in x. `out` and `right` are scratch.
+    Each step solves the decomposed equations once. Free unknowns keep their values in x.
     Returns the outcome and the exponent s such that x solves the equations modulo p^s; 512 p^(2 depth) must fit a word.
     """
     prime = 2 if len(ring) == GF2 else 3
@@ -126,22 +123,20 @@ def lift_steps(ring: Ring, of: System, x: IntArray, depth: int, out: IntArray, r
         modulus = 1
         for _ in range(depth):
             modulus *= prime
+    out, right, vector, found = scratch
     power = 1
     for s in range(1, depth):
         power *= prime
         if is_small(x) and not residual(x, of.sizes, of.tensor, 0, out):
             return SOLVED, s
         residual(x, of.sizes, of.tensor, modulus, out)
-        right[:] = np.uint64(0)
         for e in range(len(out)):
-            set_entry(right, e, digit_of(ring, out[e] // power))
-        for r in range(of.rank, of.rows.shape[0]):
-            if combined(ring, of.rows[r], of.offset, right) != 0:
-                return STUCK, s
+            right[e] = digit_of(ring, out[e] // power)
+        if not solve(ring, of.rows, of.rank, of.order, of.pivots, right, vector, found):
+            return STUCK, s
         for p in range(of.rank):
-            digit = combined(ring, of.rows[p], of.offset, right)
-            if digit != 0:
+            if found[p] != 0:
                 e = of.unknowns[of.pivots[p]]
-                value = x.flat[e] + digit * power
+                value = x.flat[e] + found[p] * power
                 x.flat[e] = value - 2 * power if prime == 2 and value > power else value
     return LIFTED, depth

@@ -1,7 +1,7 @@
 """Hensel lifting of a scheme over GF(2) or GF(3) to the integers or the rationals.
 
 A scheme that holds modulo 2^s is corrected by 2^s d, where J d = residual / 2^s modulo 2 and J is the
-Jacobian of the Brent equations modulo 2, which never changes: it is eliminated once. Odd entries come
+Jacobian of the Brent equations modulo 2, which never changes: it is decomposed once. Odd entries come
 first among the columns, so a correction changes an even entry only where it must; where it changes none,
 the symmetric residues modulo 4 are already -1, 0 and 1. No other support has ternary coefficients, as
 they have the parity of the scheme modulo 2. Modulo 3 powers of 3 are used instead; there the symmetric
@@ -73,7 +73,7 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
         raise PlanError(f"{scheme!r} can't be lifted: only a scheme over Z2 or Z3 can")
     if ring not in (Z, Q):
         raise PlanError(f"a lift to {ring} is not known; choose Z or Q")
-    from .hensel import LIFTED, SOLVED, STUCK, lift_steps, ring_of
+    from .hensel import LIFTED, SOLVED, STUCK, Scratch, lift_steps, ring_of
 
     rng = np.random.default_rng(seed)
     best: tuple[int, IntArray, IntArray] | None = None
@@ -84,15 +84,19 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
         free[system.pivots[: system.rank]] = False
         places = system.unknowns[free]
         places = places[system.x.ravel()[places] != 0]
-        out = np.empty(len(system.tensor), dtype=np.int64)
-        right = np.empty((system.rows.shape[1], system.rows.shape[2] - system.offset), dtype=np.uint64)
+        scratch = Scratch(
+            np.empty(len(system.tensor), dtype=np.int64),
+            np.empty(len(system.tensor), dtype=np.int8),
+            np.empty(system.rows.shape[1:], dtype=np.uint64),
+            np.empty(system.rank, dtype=np.int8),
+        )
         for attempt in range(tries):
             x = system.x.copy()
             if attempt and prime > 2:
                 break  # signs are determined modulo 3: only the order of the unknowns is free
             if attempt:
                 x.ravel()[places] = rng.choice(np.array([-1, 1]), len(places))
-            outcome, step = lift_steps(ring_of(prime), system, x, DEPTHS[prime], out, right)
+            outcome, step = lift_steps(ring_of(prime), system, x, DEPTHS[prime], scratch)
             deepest = max(deepest, step)
             if outcome == STUCK:
                 if step == 1:
@@ -130,7 +134,7 @@ def _present(scheme: Scheme) -> list[IntArray]:
 def _system(scheme: Scheme, rng: np.random.Generator | None) -> System:
     """Build the equations of the scheme; `rng` shuffles the unknowns within the nonzero and the zero entries."""
     from .hensel import System, jacobian, ring_of
-    from .linear import eliminate
+    from .linear import decompose
 
     present = _present(scheme)
     sizes = np.array([len(blocks) for blocks in present], dtype=np.int64)
@@ -153,14 +157,11 @@ def _system(scheme: Scheme, rng: np.random.Generator | None) -> System:
     tensor = np.zeros(equations, dtype=np.int64)
     places = [np.searchsorted(blocks, column) for blocks, column in zip(present, scheme.target.terms.T, strict=True)]
     tensor[(places[0] * sizes[1] + places[1]) * sizes[2] + places[2]] = scheme.target.term_values
-    offset = -(-len(unknowns) // 64)
-    rows = np.zeros((equations, prime - 1, offset + -(-equations // 64)), dtype=np.uint64)
+    rows = np.zeros((equations, prime - 1, -(-len(unknowns) // 64)), dtype=np.uint64)
     jacobian(ring, x, sizes, unknowns, rows)
-    own = np.arange(equations)
-    rows[own, 0, offset + own // 64] |= np.uint64(1) << (own % 64).astype(np.uint64)
-    pivots = np.zeros(len(unknowns), dtype=np.int64)
-    rank = eliminate(ring, rows, len(unknowns), pivots)
-    return System(x, sizes, tensor, unknowns, rows, rank, pivots, offset)
+    order, pivots = np.zeros(equations, dtype=np.int64), np.zeros(len(unknowns), dtype=np.int64)
+    rank = decompose(ring, rows, len(unknowns), order, pivots)
+    return System(x, sizes, tensor, unknowns, rows, rank, order, pivots)
 
 
 def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:

@@ -200,7 +200,7 @@ def test_looks_at_a_leader_that_stays_become_rarer():
 
 @pytest.mark.parametrize("noise", [0.005, 0.02, 0.05])
 def test_schemes_as_fast_as_the_leader_keep_few_calls_busy(noise):
-    """With eight of them every later comparison replaced the leader by chance, and up to half of the calls were timed."""
+    """Each later comparison with eight of them replaced the leader by chance; up to half of the calls were timed."""
     machine = Machine([2.75e-3, 2.3e-3, 2.35e-3, 2.31e-3, 2.4e-3, 2.32e-3, 2.33e-3, 2.5e-3, 2.31e-3], noise=noise)
     busy = [not machine.trial.decided for _ in range(10_000) if machine.call() is not None]
     assert sum(busy[1500:]) < 0.05 * 8500
