@@ -90,10 +90,12 @@ class Lesson:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is compared: the class is decided, or waits for contenders and its leader has its times."""
+        """Whether nothing is compared: the class is decided, waits for contenders and its leader has its times, or its
+        challenger has to wait.
+        """
         trial = self.trial
         if trial.challenger is not None:
-            return False
+            return trial.waits
         return len(trial.led) >= MOST_COUNTED if trial.open else trial.median is not None
 
     @property

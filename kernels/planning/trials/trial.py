@@ -137,6 +137,11 @@ class Trial:
         """Whether no contender is left to be tried, and none may come."""
         return not self.open and self.challenger is None
 
+    @property
+    def waits(self) -> bool:
+        """Whether the challenger has lost so many seconds that for now only the leader runs, and the leader is timed."""
+        return len(self.led) >= RECENT and self.last != self.challenger and not _affordable(self)
+
     def beaten(self) -> frozenset[int]:
         """Return the contenders that have lost a duel or failed."""
         return self.failed | {loss.loser for loss in self.losses}

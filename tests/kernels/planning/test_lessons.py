@@ -11,7 +11,7 @@ from lcma.errors import PlanError
 from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.trials import clock
 from lcma.kernels.planning.trials.lesson import SHORT_WATCHED, WATCHED, LearningExecutor, Lesson
-from lcma.kernels.planning.trials.trial import BLOCK, SHORT, begun, decided_by
+from lcma.kernels.planning.trials.trial import BLOCK, SHORT, begun, decided_by, issue, observe
 from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
 from lcma.kernels.structured.pattern import Pattern
@@ -215,6 +215,22 @@ def test_calls_that_are_lent_on_a_gpu_are_counted_and_still_watched(seconds):
     assert lent > 0.9 * 2000 * min(often - 3, 0.05 / seconds) / often
     assert executor.lesson.calls > 2000 - often
     assert 2000 / len(ticks.read) <= 2.1 * often
+
+
+def test_few_calls_are_timed_while_a_challenger_has_to_wait():
+    """A kernel whose first call took 0.4 s waits for hundreds of thousands of calls of 40 us: each of them was timed."""
+    trial = begun(1, 2, open=False)
+    for seconds in (*[4e-5] * 8, 0.4, *[4e-5] * 4):
+        contender = int(seconds == 0.4)
+        trial, counts = issue(trial, contender)
+        trial = observe(trial, contender, seconds, counts)
+    assert trial.challenger == 1
+    ticks = Ticks(4e-5)
+    executor = executor_of([Product(), Product()], trial, ticks)
+    for _ in range(4000):
+        executor.again(1, 2)
+    assert len(ticks.read) <= 1.1 * 4000 / WATCHED
+    assert executor.lesson.trial.spent == pytest.approx(4012 * 4e-5 + 0.4, rel=0.01)
 
 
 @pytest.mark.parametrize(("seconds", "structured", "asks"), [(5e-4, False, 0), (5e-4, True, 1), (5e-3, False, 1)])
