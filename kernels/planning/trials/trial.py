@@ -139,7 +139,7 @@ class Trial:
 
     @property
     def waits(self) -> bool:
-        """Whether the challenger has lost so many seconds that for now only the leader runs, and the leader is timed."""
+        """Whether the challenger has lost so many seconds that for now only the leader runs, whose time is known."""
         return len(self.led) >= RECENT and self.last != self.challenger and not _affordable(self)
 
     def beaten(self) -> frozenset[int]:

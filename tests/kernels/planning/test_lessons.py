@@ -218,7 +218,7 @@ def test_calls_that_are_lent_on_a_gpu_are_counted_and_still_watched(seconds):
 
 
 def test_few_calls_are_timed_while_a_challenger_has_to_wait():
-    """A kernel whose first call took 0.4 s waits for hundreds of thousands of calls of 40 us: each of them was timed."""
+    """A kernel whose first call took 0.4 s waits for hundreds of thousands of calls of 40 us: each was timed."""
     trial = begun(1, 2, open=False)
     for seconds in (*[4e-5] * 8, 0.4, *[4e-5] * 4):
         contender = int(seconds == 0.4)
