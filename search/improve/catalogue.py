@@ -17,11 +17,16 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.composition import best_composition, build, oriented, ranks_up_to
 from ...schemes_db.recipes import in_order
 from ...schemes_db.uneven import Shape
+from ...verify import certify
 from ..lifting.lift import lift
+from ..lifting.ternary import after_flips
 from .events import Kept, OnEvent, ignore
 
 POOL = 64
 """Maximum number of schemes of the lowest rank of a format that are stored as starts."""
+
+NEAR, FLIPS = 32, 300_000
+"""Schemes that are lifted for a find, itself included, and the steps of the walk that leads to each other one."""
 
 GRACE = 20.0
 """Seconds after the end of the search during which lifts may still start."""
@@ -198,15 +203,26 @@ class CatalogueUpdater(CatalogueView, BackgroundTasks):
         return not self.over.characteristic and (scheme.rank < lowest or more)
 
     def _lift_next(self) -> None:
-        """Lift the find that gains the most ranks, the earliest first: a lift takes up to a minute."""
+        """Lift the find that gains the most ranks, the earliest first: a lift takes up to a minute.
+
+        If it has no lift and no other find waits, schemes that flips reach from it are lifted in its place.
+        """
         with self._lock:
             _, _, scheme, certificate = heappop(self._to_lift)
-        if not self.in_time or not self._wanted(scheme):
-            return
-        found = lift(scheme, ring=self.over)
-        if found.scheme is not None and found.certificate is not None and self.keep(found.scheme, found.certificate):
-            with Catalog.open() as catalog:
-                catalog.add(scheme, certificate)
+        for seed in range(NEAR):
+            if not self.in_time or not self._wanted(scheme):
+                return
+            found = lift(scheme, ring=self.over)
+            if found.scheme is not None and found.certificate is not None:
+                if self.keep(found.scheme, found.certificate):
+                    with Catalog.open() as catalog:
+                        catalog.add(scheme, certificate)
+                return
+            if self._to_lift or scheme.rank == self.rank(self.over.name, in_order(scheme.target.shape)):
+                return
+            scheme = after_flips(scheme, FLIPS, seed)
+            certificate = certify(scheme)
+            self.keep(scheme, certificate)
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
         """Return the schemes of the lowest known rank of a format, or, if none is stored, the best composition over Z.

@@ -15,7 +15,7 @@ from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.shipped import shipped
 from lcma.search import Policy, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
-from lcma.search.improve import collect, descents, history
+from lcma.search.improve import catalogue, collect, descents, history
 from lcma.search.improve.catalogue import CatalogueUpdater
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
@@ -28,6 +28,8 @@ from lcma.search.improve.history import (
     walk_of,
 )
 from lcma.search.improve.neighbours import routes
+from lcma.search.lifting.lift import Lift, lift
+from lcma.search.lifting.ternary import after_flips
 from lcma.verify import certify
 from lcma.workbench.cli import main
 from lcma.workbench.finds import kept_line
@@ -378,6 +380,24 @@ def test_lifts_that_an_earlier_search_left_are_made(home):
         updater.lift_stored([Target.general(2, 2, 2)])
     (line,) = map(kept_line, told)
     assert re.fullmatch(r"found <2x2x2:7 over Z> \w{12}, ternary, certified, kept; rank 8 before", line)
+
+
+def test_flips_lead_from_a_scheme_without_a_lift_to_one_that_has_one(home, monkeypatch):
+    told, tried = [], []
+
+    def third_lifts(scheme, ring):
+        tried.append(scheme)
+        return lift(scheme, ring=ring) if len(tried) == 3 else Lift(None, None, "no lift")
+
+    monkeypatch.setattr(catalogue, "lift", third_lifts)
+    mod2 = after_flips(naive((3, 3, 3)).over_z2(), 3_000_000, seed=3)
+    assert mod2.rank == 23
+    with CatalogueUpdater(Z, 1, told.append) as updater:
+        updater.ranks["Z"][3, 3, 3] = 28
+        updater.take(mod2, certify(mod2))
+    assert len({scheme.digest for scheme in tried}) == len(tried) == 3
+    assert {scheme.rank for scheme in tried} == {23}
+    assert told[-1].scheme.over_z2() == tried[-1]
 
 
 def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home):
