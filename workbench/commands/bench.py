@@ -23,31 +23,19 @@ from ..progress import Progress
 def command(
     *,
     suite: str | None = argument("SUITE", required=False),
-    patterns: tuple[str, ...] = option(
-        "--rows", metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
-    ),
-    budget: float | None = option(
-        type=DURATION, help="Skip rows that are not expected to end within this time, such as 8m."
-    ),
-    resume: bool = option(
-        "--resume/--fresh", default=True, help="Reuse rows that the same code measured on this machine."
-    ),
-    out: Path = option(default=Path("docs/results"), help="The folder of the rows."),
-    device: str = option(type=Choice(["cpu", "cuda"]), default="cpu", help="What is measured."),
-    sample: int | None = option(type=POSITIVE, help="The number of shapes to sample."),
-    rounds: int | None = option(type=click.IntRange(1, 1000), help="Interleaved rounds of a row."),
-    sizes: tuple[int, ...] = option(
-        type=POSITIVE, help="Only these sides of matrices (exact), features of models (compress), or inputs (blr)."
-    ),
-    dtypes: tuple[str, ...] = option("--dtype", help="Only rows of this dtype."),
-    seed: int = option(default=0, help="Of the random matrices."),
-    measure: str | None = option(
-        type=Choice(["energy", "shares", "gradients"]),
-        help="In place of products' times: energy in J or times of gradients (ks, on a GPU), the share of linear "
-        "layers (e2e_ks).",
-    ),
-    picture: bool = option("--picture/--no-picture", default=True, help="Write a picture of all rows next to them."),
-    dry_run: bool = option(help="List the rows and measure nothing."),
+    patterns: tuple[str, ...] = option("--rows", metavar="PATTERN"),
+    budget: float | None = option(type=DURATION),
+    resume: bool = option("--resume/--fresh", default=True),
+    out: Path = option(default=Path("docs/results")),
+    device: str = option(type=Choice(["cpu", "cuda"]), default="cpu"),
+    sample: int | None = option(type=POSITIVE),
+    rounds: int | None = option(type=click.IntRange(1, 1000)),
+    sizes: tuple[int, ...] = option(type=POSITIVE),
+    dtypes: tuple[str, ...] = option("--dtype"),
+    seed: int = option(default=0),
+    measure: str | None = option(type=Choice(["energy", "shares", "gradients"])),
+    picture: bool = option("--picture/--no-picture", default=True),
+    dry_run: bool = option(),
 ) -> int:
     """Run a suite of benchmarks: interleaved, checked first, stored as rows.
 

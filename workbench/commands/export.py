@@ -23,13 +23,10 @@ from ..schemes import scheme_argument
 def command(
     *,
     scheme: str | None = argument("[SCHEME]"),
-    everything: bool = option("--all", help="Write the user's own schemes, one file each, into the folder --out."),
-    records: bool = option(
-        help="Write every full product up to 16x16x16 below the table of best known ranks into the folder --out, with "
-        "an index."
-    ),
-    format_: str = option("--format", type=Choice(list(WRITERS)), default="lcma-json", help="The format to write."),
-    out: str | None = option(metavar="FILE|FOLDER", help="Where to write. Default: stdout."),
+    everything: bool = option("--all"),
+    records: bool = option(),
+    format_: str = option("--format", type=Choice(list(WRITERS)), default="lcma-json"),
+    out: str | None = option(metavar="FILE|FOLDER"),
 ) -> int:
     """Write schemes of the catalogue as text.
 

@@ -44,8 +44,8 @@ def command(
         help="Only schemes of which this holds, such as 'rank<=23', ternary, ring=Z2, origin=user or name~sparse "
         f"(again for another). Fields: {', '.join(FIELDS)}. Operators: {' '.join(OPERATORS)}, ~ for a part of a text.",
     ),
-    records: bool = option(help="One row a target and ring: the lowest rank, and its gap to the best known."),
-    as_csv: bool = option("--csv", help="CSV."),
+    records: bool = option(),
+    as_csv: bool = option("--csv"),
 ) -> None:
     """List the schemes of the catalogue."""
     with Catalog.open() as catalog:

@@ -8,9 +8,9 @@ import click
 
 from ...errors import PlanError
 from ..help import lcma_command
-from ..options import argument, option
+from ..options import argument, group, option
 from ..output import figure, milliseconds, print_json, print_table, wants_json
-from ..product_options import ProductOptions, product_options
+from ..product_options import ProductOptions
 from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 def command(
     *,
     arguments: tuple[str, ...] = argument("M K N|K"),
-    product: ProductOptions = product_options(ring="Plan an exact product in this ring; over Z of entries below 2^20."),
-    scheme: str = option(default="auto", help="Plan by this scheme only."),
-    levels: int | None = option(type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1."),
-    explain: bool = option(help="Print every term of the choice."),
-    profile: str | None = option(metavar="NAME|FILE", help="Plan for another machine. Default: this one."),
-    threads: int | None = option(type=click.IntRange(1, 1024), help="Default: those that BLAS may use."),
-    max_error: float | None = option(help="Bound on the error of an element, relative to K max|A| max|B|."),
+    product: ProductOptions = group(ProductOptions),
+    scheme: str = option(default="auto"),
+    levels: int | None = option(type=click.IntRange(0, 8)),
+    explain: bool = option(),
+    profile: str | None = option(metavar="NAME|FILE"),
+    threads: int | None = option(type=click.IntRange(1, 1024)),
+    max_error: float | None = option(),
 ) -> None:
     """Show how a product would be run, and why.
 

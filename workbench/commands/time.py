@@ -11,9 +11,9 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..help import lcma_command
-from ..options import argument, option
+from ..options import argument, group, option
 from ..output import answer, print_table, wants_json
-from ..product_options import ProductOptions, product_options, reject
+from ..product_options import ProductOptions, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
 from ..schemes import AUTO, chosen_scheme, scheme_argument
@@ -26,19 +26,12 @@ if TYPE_CHECKING:
 def command(
     *,
     scheme: str = argument("SCHEME|auto|K"),
-    named: str | None = option(
-        "--scheme",
-        metavar="SCHEME",
-        help="The same as the argument, where that is auto; of K the scheme in its blocks.",
-    ),
+    named: str | None = option("--scheme", metavar="SCHEME"),
     sizes: tuple[str, ...] = argument("[SIZE|M K N]"),
-    levels: tuple[int, ...] = option(
-        type=click.IntRange(1, 6),
-        help="Levels of recursion of the named scheme; may be given more than once. Default: 1.",
-    ),
-    product: ProductOptions = product_options(ring="Time exact products in this ring; over Z of entries below 2^20."),
-    rounds: int = option(type=click.IntRange(1, 1000), default=7, help="Of interleaved runs."),
-    record: bool = option(help="Store the measurements in the catalogue, with the named scheme."),
+    levels: tuple[int, ...] = option(type=click.IntRange(1, 6)),
+    product: ProductOptions = group(ProductOptions),
+    rounds: int = option(type=click.IntRange(1, 1000), default=7),
+    record: bool = option(),
 ) -> None:
     """Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.
 

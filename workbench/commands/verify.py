@@ -40,26 +40,16 @@ STDIN = "-"
 class Options:
     """The options, which apply to every file."""
 
-    methods: tuple[str, ...] = option(
-        "--method", type=Choice(list(METHODS)), help="How to prove; may be given several times. Default: exact."
-    )
-    ring: Ring | None = option(
-        type=RING, metavar="RING", help="Prove over this ring (Z, Q, Q(i), Z2, Z3, ...) and no other."
-    )
-    target: Target | None = option(
-        type=TARGET, metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it."
-    )
-    format: str | None = option(type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
-    allow_pickle: bool = option(help="Read object arrays of .npz files; nothing in them is run.")
-    recheck: bool = option(help="Repeat the proofs that the certificates in the files claim.")
-    stability: bool = option(help="Show the error bound and measured errors, too: no part of the proof.")
-    certificates: str | None = option(
-        "--certificate",
-        metavar="FILE|FOLDER",
-        help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
-    )
-    jobs: int = option(type=click.IntRange(1, 256), default=1, help="Processes to work with.")
-    quiet: bool = option("-q", "--quiet", help="The first line only, and that only for failures and warnings.")
+    methods: tuple[str, ...] = option("--method", type=Choice(list(METHODS)))
+    ring: Ring | None = option(type=RING, metavar="RING")
+    target: Target | None = option(type=TARGET, metavar="TARGET")
+    format: str | None = option(type=Choice(list(FORMATS)))
+    allow_pickle: bool = option()
+    recheck: bool = option()
+    stability: bool = option()
+    certificates: str | None = option("--certificate", metavar="FILE|FOLDER")
+    jobs: int = option(type=click.IntRange(1, 256), default=1)
+    quiet: bool = option("-q", "--quiet")
     as_json: bool = False
     force: bool = False
     many: bool = False
