@@ -9,12 +9,12 @@ import click
 from ...errors import PlanError
 from ..bench.case import Options
 from ..bench.journal import Journal
-from ..bench.runner import SUITES, chosen_cases, find_suite, run_cases
+from ..bench.runner import SUITES, chosen_cases, find_suite, run_cases, seconds_of_rows
 from ..bench_report import bars_of, newest_rows, notes_of
 from ..destination import claim, claim_folder
 from ..help import lcma_command
 from ..options import DURATION, POSITIVE, Choice, argument, option
-from ..output import answer, cell, print_table, wants_json
+from ..output import answer, cell, figure, print_table, wants_json
 from ..products import Device
 from ..progress import Progress
 
@@ -58,15 +58,16 @@ def command(
     columns = found.columns if measure is None else found.flags[measure]
     options = Options(device, sample, rounds, dtypes, seed, sizes, measure or "")
     cases = chosen_cases(found, options, patterns)
+    journal = Journal(out / f"{found.name}-{device}.jsonl")
     if dry_run:
-        listed = [{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases]
-        shown = [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases]
-        answer(listed, lambda: print_table(("row", "about", "bars"), shown, prose=("bars",)))
+        known = seconds_of_rows(journal)
+        listed = [{"row": one.key, "seconds": known.get(one.key), "bars": [*map(str, one.bars)]} for one in cases]
+        shown = [(one.key, figure(known.get(one.key), ".0f"), ", ".join(map(str, one.bars))) for one in cases]
+        answer(listed, lambda: print_table(("row", "seconds, last", "bars"), shown, prose=("bars",)))
         return 0
     if not found.name.startswith("search"):  # its walks need no torch
         Device(device).require()
     claim_folder(out)
-    journal = Journal(out / f"{found.name}-{device}.jsonl")
     if not journal.rows():  # what stands beside rows was written with them
         for path in sorted(out.glob(f"{found.name}-{device}*")):
             claim(path)

@@ -21,8 +21,6 @@ BARS = (
 torch.compile; the one without it takes no more memory than the GEMMs on views, and is as accurate. Its own ratio to
 the faster of dense and torch.compile is the figure `over_best_factored`."""
 
-FLOPS = {"cpu": 5e10, "cuda": 3e14}
-
 
 def cases(options: Options) -> Iterator[Case]:
     on_cpu = options.device == "cpu"
@@ -32,11 +30,9 @@ def cases(options: Options) -> Iterator[Case]:
                 for kind in KINDS:
                     if (structure := layer.structure(kind)) is None:
                         continue
-                    flops = 2.0 * n * layer.inputs * layer.outputs * 8 * (options.rounds or 7)
                     yield Case(
                         f"{layer.model} {layer.name} {kind} n={n} {dtype}",
                         partial(figures_of, structure, n, dtype, options),
-                        3.0 + flops / FLOPS[options.device],
                         () if on_cpu else BARS,
                         None if on_cpu else partial(run_blank, structure, n, dtype),
                     )

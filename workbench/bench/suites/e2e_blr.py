@@ -39,7 +39,7 @@ def cases(options: Options) -> Iterator[Case]:
                     continue  # the paper has none
                 bars = () if on_cpu else (Bar("ratio", BARS.get((name, kind), NEVER_BELOW)),)
                 run = partial(measured, name, kind, dtype, options)
-                yield Case(f"{name} {kind} {dtype}", run, 20.0 if on_cpu else 40.0, bars)
+                yield Case(f"{name} {kind} {dtype}", run, bars)
 
 
 def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Figures:
