@@ -19,7 +19,7 @@ from ...kernels.cuda.clock import seconds_of
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
 from .contest import Calls, Contest, CudaClock, relative, require_right
-from .transformers import AttentionCore, Sizes, Transformer, dense
+from .transformers import AttentionCore, Sizes, Transformer, dense, models
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
 """The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""
@@ -228,11 +228,7 @@ def _between(start: Any, stop: Any) -> float:
     return float(start.elapsed_time(stop)) / 1e3
 
 
-STACKS: Mapping[str, Sizes] = {
-    "deepseek-r1": Sizes(7168, 128, 18432, latent=(1536, 512, 128, 64), gated=True, rms=True),
-    "qwen3.5-397b": Sizes(*(4096, 32, 11 * 1024, 2), kv=2, width=256, gated_attention=True, gated=True, rms=True),
-    "hunyuanvideo": Sizes(3072, 24, 12288, causal=False, joined=True, singles=2, rms=True, approximate="tanh"),
-}
+STACKS = models("e2e")
 """With as few blocks as give products of every kind: more would change no ratio.
 
 A dense block of DeepSeek-R1; blocks of Qwen3.5-397B with full attention, whose experts are one layer as wide as the 11

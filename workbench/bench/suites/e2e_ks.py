@@ -64,7 +64,7 @@ def measured(one: Part, dtype: str, options: Options, say: Say) -> Figures:
     from .. import layer_models as models
     from ..transformers import inferred
 
-    sizes, part = {"vit-s": models.VIT_S, "gpt2-medium": models.GPT2_MEDIUM}[one.name], one.part
+    sizes, part = models.KRONECKER[one.name], one.part
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.hidden if part == "down" else sizes.features, **where)
     modules = {kind: models.part_of(sizes, part, kind, **where) for kind in ("dense", "auto", "bmm")}
