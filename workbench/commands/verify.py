@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -34,6 +33,8 @@ LONG_BYTES = 4 << 20
 """Files from this size on are announced while they are read and verified."""
 
 STDIN = "-"
+
+THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
 
 
 @dataclass(frozen=True)
@@ -136,12 +137,14 @@ def _answers(sources: Sequence[tuple[str, bool]], options: Options, jobs: int) -
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
+    from unittest.mock import patch
 
     ignored = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     chunk = max(1, min(64, len(sources) // (4 * jobs)))
     with ProcessPoolExecutor(min(jobs, len(sources)), get_context("spawn"), signal.signal, ignored) as pool:
         try:
-            with _one_thread_each():  # the processes start with the first of the work
+            # The processes start with the first of the work, each with one thread: with more they fight for the cores.
+            with patch.dict(os.environ, dict.fromkeys(THREADS, "1") | os.environ):
                 answers = pool.map(work, sources, chunksize=chunk)
             yield from answers
         except BrokenProcessPool:
@@ -149,18 +152,6 @@ def _answers(sources: Sequence[tuple[str, bool]], options: Options, jobs: int) -
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-@contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes that start meanwhile multiply small matrices with one thread: with more they fight for the cores."""
-    fresh = [name for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS") if name not in os.environ]
-    os.environ.update(dict.fromkeys(fresh, "1"))
-    try:
-        yield
-    finally:
-        for name in fresh:
-            del os.environ[name]
 
 
 def _answer(source: tuple[str, bool], options: Options) -> Answer:
