@@ -17,18 +17,7 @@ from ..output import print_csv, print_json, print_table, wants_json
 from ..scheme_record import SchemeRecord
 
 _COLUMNS = ("name", "target", "ring", "rank", "best known", "full", "half", "additions", "shared", "origin", "digest")
-_RECORD_COLUMNS = (
-    "target",
-    "ring",
-    "rank",
-    "best known",
-    "gap",
-    "full",
-    "half",
-    "fewest additions",
-    "schemes",
-    "digest",
-)
+_RECORD_COLUMNS = (*_COLUMNS[1:5], "gap", *_COLUMNS[5:7], "fewest additions", "schemes", "digest")
 
 _BEST_FIRST = attrgetter("entry.rank", "entry.full_products", "entry.additions", "entry.digest")
 
