@@ -40,20 +40,16 @@ def command(
         return _export_all(format_, Path(str(out)))
     if records:
         _export_records(format_, Path(str(out)))
-    else:
-        _export_one(str(scheme), format_, out)
-    return 0
-
-
-def _export_one(scheme: str, format_: str, out: str | None) -> None:
+        return 0
     if out is not None:
-        claim(out, [scheme])
-    found, certificate = scheme_argument(scheme)
+        claim(out, [str(scheme)])
+    found, certificate = scheme_argument(str(scheme))
     content = render(found, format_, certificate)
     if out is None:
         click.echo(content, nl=False)
     else:
         write(out, content)
+    return 0
 
 
 def _export_all(format_: str, folder: Path) -> int:

@@ -28,7 +28,7 @@ from ..help import lcma_command
 from ..interrupts import Interrupts
 from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
 from ..output import answer, print_json, print_table, wants_json
-from ..progress import Progress, beginning
+from ..progress import COMPILING, SOLVING, Progress
 from ..schemes import scheme_argument
 
 
@@ -90,13 +90,8 @@ def command(
     naive_too, kept = masked and first is not None, None
     if first is not None and keep:
         first, kept = with_kept_first(keep, first, named)
-    policy: dict[str, Any] = {
-        "orbits": orbits,
-        "plus_after": plus_after,
-        "margin": margin,
-        "restart_after": restart_after,
-    }
-    policy |= {"chance": chance, "nonzeros": nonzeros, "full": full, "keep": kept}
+    policy: dict[str, Any] = {"orbits": orbits, "plus_after": plus_after, "margin": margin, "full": full, "keep": kept}
+    policy |= {"restart_after": restart_after, "chance": chance, "nonzeros": nonzeros}
     config = RunConfig(
         wanted.name,
         rank=rank,
@@ -149,19 +144,17 @@ def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
 
 def watched(config: RunConfig, run: Callable[..., Result], count: int) -> Result:
     """Run a search that shows its progress and stops when it is interrupted; its best `count` finds."""
-    known = known_rank(config)
-    with Progress(f"{config.target}: {beginning(config.method)}") as progress, Interrupts() as interrupts:
+    with Catalog.open() as catalog:
+        entries = catalog.entries(target=config.final_target.name, ring=config.output_ring.name)
+    known = f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
+    with (
+        Progress(f"{config.target}: {SOLVING if config.method == 'least-squares' else COMPILING}") as progress,
+        Interrupts() as interrupts,
+    ):
         result = run(
             on_event=lambda standing: progress.update(f"{standing.line}{known}"), stop=lambda: interrupts.wanted
         )
     return best_finds(result, count)
-
-
-def known_rank(config: RunConfig) -> str:
-    """The lowest rank in the catalogue of a target over the ring of a run, for its progress."""
-    with Catalog.open() as catalog:
-        entries = catalog.entries(target=config.final_target.name, ring=config.output_ring.name)
-    return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
 def report(result: Result, out: Path | None, start: Scheme | None = None) -> int:

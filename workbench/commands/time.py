@@ -75,7 +75,9 @@ def command(
             raise click.UsageError(f"{option} is for a scheme that is named, not for auto")
         if product.ring is not None:
             reject("--ring", record=record)
-        shape = sizes_of(_size(sizes), causal_name(product.causal))
+        if len(sizes) not in (0, 1, 3):
+            raise click.UsageError("give one SIZE (512, 512x256x128), or three sizes M K N")
+        shape = sizes_of("x".join(sizes) or "2048", causal_name(product.causal))
         request = product.request(shape)
         if text != AUTO and (record or not product.causal):
             digest = scheme_argument(text.split("/")[0])[0].digest
@@ -95,17 +97,6 @@ def command(
         "rounds": rounds,
     }
     _show(found, request, about, device)
-
-
-def _size(sizes: tuple[str, ...]) -> str:
-    """Return the size that the arguments name, as one text.
-
-    Raises:
-        UsageError: there are several.
-    """
-    if len(sizes) not in (0, 1, 3):
-        raise click.UsageError("give one SIZE (512, 512x256x128), or three sizes M K N")
-    return "x".join(sizes) or "2048"
 
 
 def _show(found: Result, request: Request, data: dict[str, Any], device: Device) -> None:
