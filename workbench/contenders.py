@@ -23,7 +23,7 @@ from .schemes import AUTO, planned_scheme
 
 if TYPE_CHECKING:
     from ..kernels import Plan, Request
-    from .bench.baselines.product import Baseline
+    from .bench.baselines import Baseline
 
 BASELINES = {
     "dense": ("vendor",),

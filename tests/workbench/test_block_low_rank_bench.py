@@ -7,7 +7,7 @@ import pytest
 
 from lcma.errors import VerificationError
 from lcma.kernels.block_low_rank import FactoredMatrix, Monarch
-from lcma.workbench.bench import blr_layers, blr_products
+from lcma.workbench.bench import blr_layers
 from lcma.workbench.bench.baselines import block_low_rank
 from lcma.workbench.bench.blr_ablation import STEPS, steps_between
 from lcma.workbench.bench.case import Options
@@ -84,7 +84,7 @@ def test_a_wrong_product_is_not_timed(monkeypatch):
         block_low_rank, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1]
     )
     with pytest.raises(VerificationError, match="permuted came out wrong"):
-        blr_products.figures_of(structure, 8, "float32", Options(), lambda _: None)
+        blr.figures_of(structure, 8, "float32", Options(), lambda _: None)
 
 
 @pytest.mark.parametrize("name", ["llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2"])

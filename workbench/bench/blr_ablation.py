@@ -15,7 +15,7 @@ from ...kernels.structured.block_low_rank import Monarch
 from ...kernels.structured.blocks import contiguous
 from ...kernels.structured.chain import FactorChain
 from ...kernels.structured.views import padded, steps_of
-from .baselines.product import Array, batched_product, empty
+from .baselines import Array, batched_product, empty
 from .table import table
 
 RELAID, HANDED_OVER = "relaid", "handed-over"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
 from ....kernels.arrays import torch
-from ..blr_products import timed
 from ..case import Case, Figures, Options, Say
 from ..contest import Timings, ratio_to
 from ..picture import new_figure, save
 from ..requirements import seeded_torch
+from .blr import timed
 
 if TYPE_CHECKING:
     from ..text_models import Training

@@ -9,10 +9,10 @@ from typing import Any
 
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
-from ..blr_products import timed
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative, require_right
 from ..requirements import seeded_torch
+from .blr import timed
 
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
 
