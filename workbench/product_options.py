@@ -13,7 +13,7 @@ from .kronecker import LAYOUT, operand_matrix
 from .matrix_files import DTYPES
 from .options import Choice, Meaning, option
 from .output import visible
-from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, factored_request, sized_request
+from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, sized_request
 
 if TYPE_CHECKING:
     from ..kernels import Request
@@ -89,7 +89,7 @@ class ProductOptions:
             UsageError: the batch is not given.
             PlanError: there is no such dtype on the device.
         """
-        from ..kernels.factored import extra_bytes_for, product_dtype
+        from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
 
         if self.batch is None:
             raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")

@@ -18,7 +18,6 @@ from .options import Choice, Meaning
 
 if TYPE_CHECKING:
     from ..kernels import Machine, Plan, Profile, Request
-    from ..kernels.structure import FactoredStructure
 
 Sizes = tuple[int, int, int]
 
@@ -174,19 +173,6 @@ def sized_request(
         max_error=max_error,
         max_abs=max_abs,
     )
-
-
-def factored_request(
-    structure: FactoredStructure, batch: int, dtype: str, order: str = "bsf", **options: Any
-) -> Request:
-    """The request for a product by factors; `dtype` names an arithmetic, options are those of `kernels.factored`.
-
-    Raises:
-        PlanError: the device has no such dtype or precision.
-    """
-    from ..kernels import factored
-
-    return factored.factored_request(structure, batch, order=order, **fields_of(dtype), **options)
 
 
 def machine_of(request: Request, profile: str | None = None, threads: int | None = None) -> Machine:

@@ -28,8 +28,6 @@ DENSE, OURS, BMM = "dense", "auto", "bmm"
 MODELS = models("e2e_blr")
 """Block low-rank models; Llama-3.2-1B's keys and values stay dense. `layers` names rows of TABLE."""
 
-SQUARES = ("q", "k", "v", "o")
-
 KRONECKER = models("e2e_ks")
 """ViT-S/16 on 224 x 224 images, without the patch embedding and the head, and GPT-2 medium without embeddings, of which
 the paper replaces the down projections alone and gives no sizes of its batch. `layers` are patterns by place."""

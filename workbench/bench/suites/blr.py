@@ -11,12 +11,12 @@ from typing import Any
 from ....errors import PlanError
 from ....kernels import Plan, Request
 from ....kernels.cuda.bench import CudaBench
-from ....kernels.factored import UNLIMITED
+from ....kernels.factored import UNLIMITED, factored_request
 from ....kernels.plans.tuning import bench_for
 from ....kernels.structured.block_low_rank import BlockLowRank
 from ....kernels.structured.strategy import chain_in
 from ...contenders import MAX_ERROR
-from ...products import factored_request, require_memory
+from ...products import require_memory
 from ..baselines import Baseline, named_plan, prepared
 from ..baselines.block_low_rank import multiply_permuted
 from ..blr_ablation import ablation, steps_between

@@ -12,12 +12,11 @@ from typing import Any
 from ....errors import PlanError
 from ....kernels import Request, decision_for, plan_for
 from ....kernels.cuda.bench import CudaBench
-from ....kernels.factored import BATCH_LAST, ORDERS
+from ....kernels.factored import BATCH_LAST, ORDERS, factored_request
 from ....kernels.kronecker import KroneckerSparse, Pattern
 from ....kernels.plans.tuning import bench_for
 from ....kernels.structured.strategy import STRIDED
 from ...contenders import Contender, contest_of
-from ...products import factored_request
 from ...schemes import AUTO
 from ..baselines import baseline
 from ..case import Bar, Case, Figures, Options, Say
