@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 LAYOUT = Choice(["bsf", "bsl"])
 
 
-def operand_matrix(text: str) -> FactoredMatrix | None:
-    """The factored matrix of a file; None where the text names no such file.
-
-    Raises:
-        SchemeFormatError: the file holds the header of such a matrix, but no matrix.
-    """
-    from ..kernels.structured.matrix import is_operand_file, load
-
-    return load(text) if is_operand_file(text) else None
-
-
 def ranked_rows(
     structures: Sequence[FactorChain],
     batch: int,

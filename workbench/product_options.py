@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..errors import PlanError
-from .kronecker import LAYOUT, operand_matrix
+from .kronecker import LAYOUT
 from .matrix_files import DTYPES
 from .options import Choice, Meaning, option
 from .output import visible
@@ -72,7 +72,9 @@ class ProductOptions:
             UsageError: there is an option that is only for the other kind of product.
             SchemeFormatError: the file holds the header of such a matrix, but no matrix.
         """
-        matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
+        from ..kernels.structured.matrix import is_operand_file, load
+
+        matrix = load(arguments[0]) if len(arguments) == 1 and is_operand_file(arguments[0]) else None
         if matrix is not None:
             reject("K", causal=self.causal, ring=self.ring, max_abs=self.max_abs, **others)
         elif self.layout is not None or self.max_extra_bytes:

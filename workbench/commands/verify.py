@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -182,17 +183,13 @@ def _reports(file: str, options: Options) -> list[AnyReport]:
     if file == STDIN:
         return _standard_input(options)
     size = Path(file).stat().st_size if Path(file).is_file() else 0
-    if size >= LONG_BYTES and not options.quiet:
-        with Progress(f"reading and verifying {file}, {size >> 20} MiB") as progress:
+    long = size >= LONG_BYTES and not options.quiet
+    with Progress(f"reading and verifying {file}, {size >> 20} MiB") if long else nullcontext() as progress:
+        if progress is not None:
             progress.announce()
-            return _verified(file, options)
-    return _verified(file, options)
-
-
-def _verified(file: str, options: Options) -> list[AnyReport]:
-    if options.recheck:
-        return recheck_file(file, options.allow_pickle)
-    return verify_file(file, options.methods, options.format, options.target, options.ring, options.allow_pickle)
+        if options.recheck:
+            return recheck_file(file, options.allow_pickle)
+        return verify_file(file, options.methods, options.format, options.target, options.ring, options.allow_pickle)
 
 
 def _standard_input(options: Options) -> list[AnyReport]:
