@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ...errors import LcmaError
 from ...kernels.codegen.maps import maps_of
 from ...schemes_db import additions_table
 from ...schemes_db.catalog import Catalog
@@ -15,7 +16,7 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...search import Additions, fewest_additions
 from ...verify import certify
-from ..destination import claim, write, writing
+from ..destination import claim, write
 from ..help import lcma_command
 from ..options import DURATION, POSITIVE, SEED, argument, option
 from ..output import answer, answer_table
@@ -82,8 +83,10 @@ def _write(out: Path, program: Program) -> None:
 def _compare(seconds: float, seed: int, as_is: bool, jobs: int, out: Path | None) -> None:
     """All formats: ours, those of the tables, and what `seconds` for each shipped scheme bring."""
     if out is not None:
-        with writing(out):
+        try:
             out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise LcmaError(f"{out} can't be made: {error.strerror}") from None
     rows: list[tuple[str, int, int, int | None, int | None, str]] = []
     fewest = additions_table.fewest_additions()
     for path in [] if out is None else [out / f"{one.name}.json" for one in fewest]:

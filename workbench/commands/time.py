@@ -16,7 +16,7 @@ from ..output import answer, print_table, wants_json
 from ..product_options import ProductOptions, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
-from ..schemes import AUTO, chosen_scheme, scheme_argument
+from ..schemes import AUTO, scheme_argument
 
 if TYPE_CHECKING:
     from ...kernels import Request
@@ -69,7 +69,9 @@ def command(
         about = {"structure": matrix.structure.name, "kronecker": patterns, "layout": product.layout or "bsf"}
         about["size"] = request.shape
     else:
-        text = chosen_scheme(scheme, named)
+        if named not in (None, scheme) and scheme != AUTO:
+            raise click.UsageError(f"SCHEME is {scheme} and --scheme is {named}; give one of them")
+        text = named or scheme
         if text == AUTO and (levels or record):
             option = "--levels" if levels else "--record"
             raise click.UsageError(f"{option} is for a scheme that is named, not for auto")
