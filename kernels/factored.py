@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..errors import PlanError
+from .precision import arithmetic_of
 from .request import Layout, Request
 from .structure import DENSE, FactoredStructure
 
@@ -54,24 +55,26 @@ def factored_request(
 ) -> Request:
     """Return the request for W X of so many columns.
 
-    `layouts` are those of X (cols, batch) and of the result, by default the ones of `order`.
+    `layouts` are those of X (cols, batch) and of the result, by default the ones of `order`. `dtype` may be the name of
+    an arithmetic, such as tf32, which has a precision.
 
     Raises:
         PlanError: there is no such dtype, precision, device or order.
     """
     check_order(order)
+    own = arithmetic_of(dtype)
     layout = layout_of_order(order)
     given, wanted = (layout, layout) if layouts is None else layouts
     return Request(
         structure.rows,
         structure.cols,
         batch,
-        dtype,
+        own.dtype,
         device=device,
         layouts=(Layout.ROWS, given, wanted),
         static="A",
         structures=(structure, DENSE, DENSE),
         max_workspace=max_workspace,
         max_extra_bytes=max_extra_bytes,
-        precision=precision,
+        precision=precision or own.precision,
     )

@@ -48,14 +48,19 @@ def full_and_half(scheme: Scheme) -> tuple[int, int]:
     return scheme.rank - half, half
 
 
+def level_products(scheme: Scheme) -> Fraction:
+    """F + H/2: the products of one level, a half one counted as half of one."""
+    full, half = full_and_half(scheme)
+    return full + Fraction(half, 2)
+
+
 def one_level_cost(scheme: Scheme) -> Fraction:
     """(F + H/2) / (m k n): multiplications of one level over those of the dense classical product.
 
     Of a map that is no product of matrices: over the number of its terms.
     """
-    full, half = full_and_half(scheme)
     classical = math.prod(scheme.target.shape) if scheme.target.is_product else len(scheme.target.terms)
-    return (full + Fraction(half, 2)) / classical
+    return level_products(scheme) / classical
 
 
 def recursive_cost(scheme: Scheme) -> Fraction | None:

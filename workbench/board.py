@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..schemes_db import Z2, Certificate, Q, Scheme, Target, Z, parse_ring
 from ..schemes_db.catalog import Catalog
@@ -64,33 +65,19 @@ class BoardCell:
         }
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What the cells of a board come to; gaps are parts of one, and count as negative below the table."""
-
-    formats: int
-    mean_gap: float
-    worst_gap: float
-    worst: str
-    at_or_below: int
-    below: int
-    sum_of_ranks: int
-    sum_of_table: int
-
-    @classmethod
-    def of(cls, cells: Sequence[BoardCell]) -> Summary:
-        """The summary of some cells, one or more."""
-        worst = max(cells, key=lambda cell: (cell.excess, cell.shape))
-        return cls(
-            len(cells),
-            sum(cell.excess for cell in cells) / len(cells),
-            worst.excess,
-            worst.name,
-            sum(cell.gap <= 0 for cell in cells),
-            sum(cell.gap < 0 for cell in cells),
-            sum(cell.part.rank for cell in cells),
-            sum(cell.known.rank for cell in cells),
-        )
+def summary(cells: Sequence[BoardCell]) -> dict[str, Any]:
+    """What some cells, one or more, come to; gaps are parts of one, and count as negative below the table."""
+    worst = max(cells, key=lambda cell: (cell.excess, cell.shape))
+    return {
+        "formats": len(cells),
+        "mean_gap": sum(cell.excess for cell in cells) / len(cells),
+        "worst_gap": worst.excess,
+        "worst": worst.name,
+        "at_or_below": sum(cell.gap <= 0 for cell in cells),
+        "below": sum(cell.gap < 0 for cell in cells),
+        "sum_of_ranks": sum(cell.part.rank for cell in cells),
+        "sum_of_table": sum(cell.known.rank for cell in cells),
+    }
 
 
 def board_cells(catalog: Catalog, ring: str = "Z", up_to: int = LARGEST) -> list[BoardCell]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from .schemes import AUTO, planned_scheme
 
 if TYPE_CHECKING:
     from ..kernels import Plan, Request
-    from .bench.baselines.product import Baseline
+    from .bench.baselines import Baseline
 
 BASELINES = {
     "dense": ("vendor",),
@@ -202,23 +202,17 @@ def contest_of(
 
 
 def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Baseline]]:
-    from ..kernels import plan_for
     from ..kernels.dense.fp8 import NAME
     from ..kernels.factored import UNLIMITED
     from ..kernels.precision import FP8
     from .bench.baselines import named_plan
 
-    if family in ("dense", "causal"):
-        for name in BASELINES[family]:
+    plain = family in ("dense", "causal")
+    request = request if plain else replace(request, max_extra_bytes=UNLIMITED)
+    for name in (*BASELINES[family], *([NAME] if request.precision == FP8 else [])):
+        # The dense matrix may not fit in memory, a format may be missing; torch's e4m3 is for some GPUs and sizes only.
+        with nullcontext() if plain and name != NAME else suppress(PlanError):
             yield name, named_plan(request, name)
-        if request.precision == FP8:
-            with suppress(PlanError):  # torch's own product in e4m3 is for some GPUs and sizes only
-                yield NAME, plan_for(request, strategy=NAME)
-        return
-    unlimited = replace(request, max_extra_bytes=UNLIMITED)
-    for name in BASELINES[family]:
-        with suppress(PlanError):  # the dense matrix may not fit in memory, a format may not be there
-            yield name, named_plan(unlimited, name)
 
 
 def _shown(plan: Plan | Baseline) -> str:

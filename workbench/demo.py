@@ -92,6 +92,7 @@ def multiply(size: int, rounds: int, ends: float) -> Panel:
 
     A product that would end later than `ends` (of `time.perf_counter`) is left out.
     """
+    from ..kernels import matmul
     from ..kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
 
     fastest: list[tuple[int, str, float]] = []
@@ -101,9 +102,13 @@ def multiply(size: int, rounds: int, ends: float) -> Panel:
         if fastest and time.perf_counter() + GROWTH * spent > ends:
             click.echo(f"  {side} x {side} is left out: it would take more than a minute")
             break
-        base, schemes, truth = _contenders(side)
+        a, b = np.random.default_rng(0).standard_normal((2, side, side), dtype=np.float32)
+        base, schemes = libraries(a, b), dict[str, Call]()
+        for name, levels in CONTENDERS:
+            label = f"{name}, {levels} level{'s' if levels > 1 else ''}"
+            schemes[label] = partial(matmul, a, b, resolve(name), levels, out=np.empty_like(a))
         click.echo(f"  {side} x {side}:")
-        timings = _timed({**base, **schemes}, rounds, truth, "numpy", partial(_rate, side))
+        timings = _timed({**base, **schemes}, rounds, Truth(a, b), "numpy", side)
         spent = (rounds + UNTIMED) * sum(timing.median for timing in timings.values())
         baseline = timings.fastest(base)
         best = timings.fastest(schemes)
@@ -132,24 +137,6 @@ def break_even(fastest: list[tuple[int, str, float]]) -> str:
     return f"{said}the break-even is at about {low * (high / low) ** share:.0f} rows on this machine"
 
 
-def _rate(side: int, seconds: float) -> str:
-    return f"{gflops(side, side, side, seconds):7.1f} GFLOP/s"
-
-
-def _contenders(side: int) -> tuple[Calls, Calls, Truth]:
-    """The products of the libraries, those of CONTENDERS, and what they are checked against."""
-    from ..kernels import matmul
-
-    rng = np.random.default_rng(0)
-    a, b = (rng.standard_normal((side, side), dtype=np.float32) for _ in range(2))
-    calls: dict[str, Call] = {}
-    for name, levels in CONTENDERS:
-        calls[f"{name}, {levels} level{'s' if levels > 1 else ''}"] = partial(
-            matmul, a, b, resolve(name), levels, out=np.empty((side, side), dtype=np.float32)
-        )
-    return libraries(a, b), calls, Truth(a, b)
-
-
 def attend(length: int, width: int, rounds: int) -> Panel:
     """Mask(Q K^T) by stage I: 24 full and 10 half products of blocks in place of 24 and 16; speeds for the picture."""
     from ..kernels import matmul, plan_for
@@ -164,19 +151,19 @@ def attend(length: int, width: int, rounds: int) -> Panel:
         "eca-stage1": partial(matmul, q, transposed, resolve("eca-stage1")),
     }
     baseline = "numpy, full, then tril"
-    truth = Truth(q, transposed, masked=True)
-    timings = _timed(calls, rounds, truth, baseline, lambda seconds: f"{1e3 * seconds:7.1f} ms")
+    timings = _timed(calls, rounds, Truth(q, transposed, masked=True), baseline)
     return f"causal scores, {length} x {width}: speed over the full product", timings.ratios(timings[baseline])
 
 
-def _timed(calls: Calls, rounds: int, truth: Truth, baseline: str, speed: Callable[[float], str]) -> Timings:
-    """Check every contender, then time all of them in turns, and print a line for each."""
+def _timed(calls: Calls, rounds: int, truth: Truth, baseline: str, side: int = 0) -> Timings:
+    """Check every contender, then time all of them in turns, and print a line for each; `side` is that of squares."""
     judge = within(truth.error, MAX_ERROR, "relative error")
     with Progress("compiling and checking") as progress:
         timings = Contest(calls, rounds, say=progress.update, judge=judge).run()
     for name, timing in timings.items():
+        rate = f"{gflops(side, side, side, timing.median):7.1f} GFLOP/s" if side else f"{1e3 * timing.median:7.1f} ms"
         click.echo(
-            f"  {name:<24}{speed(timing.median)}, {ratio_to(timings[baseline], timing):.3f} times the first, "
+            f"  {name:<24}{rate}, {ratio_to(timings[baseline], timing):.3f} times the first, "
             f"error {timings.errors[name]:.1e}"
         )
     return timings

@@ -9,25 +9,13 @@ from typing import Any
 
 from ..errors import PlanError
 from ..kernels.planning.cost_model import seconds_or_none
-from ..kernels.planning.limits import Margin, applying_margins
+from ..kernels.planning.limits import applying_margins
 from ..kernels.planning.planner import Decision, Strategies, plan_candidate, vendor_plans
-from ..kernels.planning.strategy import Candidate, Stage
 from ..kernels.request import PLAIN, Layout
 from ..kernels.structure import is_factored
 
 LISTED = 8
 """Maximum number of other candidates that are priced again and shown."""
-
-
-@dataclass(frozen=True)
-class Considered:
-    """A candidate with its seconds and bytes of workspace; `refused` is the reason why it cannot run, or None."""
-
-    candidate: Candidate
-    seconds: float | None
-    ratio: float | None
-    workspace: int
-    refused: str | None
 
 
 @dataclass(frozen=True)
@@ -53,96 +41,56 @@ class DenseWeight:
         return f"{what}: the factors are {self.ratio:.3f} times as fast"
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """A decision with what it was compared with.
+def explanation(decision: Decision, strategies: Strategies) -> dict[str, Any]:
+    """Explain a decision as JSON-compatible data; `strategies` are those that it considered.
 
-    `ratio` is the baseline's seconds over the plan's. `stages` are those of the baseline, then of the plan if it is
-    another one; their seconds are always predictions. `margins` are those that the plan had to stay below.
-    `dense_weight` compares a product by factors with that by a dense weight, if both are known.
+    `basis` is the origin of the decision's seconds, `ratio` the baseline's over the plan's. `terms` are the stages of
+    the baseline, then of the plan if it is another one; their seconds are always predictions. `margins` are those that
+    the plan had to stay below. `dense_weight`: see there.
     """
-
-    decision: Decision
-    ratio: float | None
-    stages: tuple[tuple[Candidate, Stage], ...]
-    margins: tuple[Margin, ...]
-    considered: tuple[Considered, ...]
-    dense_weight: DenseWeight | None
-
-    @property
-    def basis(self) -> str:
-        """The origin of the decision's seconds: "measured", "predicted", or "unknown"."""
-        return "measured" if self.decision.measured else "unknown" if self.decision.seconds is None else "predicted"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the explanation as JSON-compatible numbers and strings."""
-        decision, request, candidate = self.decision, self.decision.request, self.decision.plan.candidate
-        profile = decision.machine.profile
-        return {
-            "sizes": request.shape,
-            "request": str(request),
-            "dtype": request.dtype,
-            "precision": request.precision,
-            "device": request.device,
-            "profile": profile.id,
-            "source": profile.source,
-            "chosen": candidate.label,
-            "strategy": candidate.strategy,
-            "method": candidate.method,
-            "reason": decision.reason,
-            "basis": self.basis,
-            "predicted_seconds": decision.plan.seconds,
-            "measured_seconds": decision.seconds if decision.measured else None,
-            "baseline": str(decision.baseline.candidate),
-            "baseline_seconds": decision.baseline_seconds,
-            "ratio": self.ratio,
-            "dense_weight": self.dense_weight and {**asdict(self.dense_weight), "ratio": self.dense_weight.ratio},
-            "workspace": decision.plan.workspace,
-            "margins": [{"part": one.part, "where": one.text, "measured": one.measured} for one in self.margins],
-            "considered": [
-                {
-                    **vars(one),
-                    "candidate": str(one.candidate),
-                    "strategy": one.candidate.strategy,
-                    "method": one.candidate.method,
-                }
-                for one in self.considered
-            ],
-            "refused": [list(pair) for pair in decision.refused],
-            "terms": [
-                {
-                    "candidate": str(candidate),
-                    "level": stage.level,
-                    "stage": stage.name,
-                    "flops": float(stage.flops),
-                    "bytes": float(stage.bytes),
-                    "intensity": float(stage.intensity),
-                    "seconds": stage.seconds,
-                }
-                for candidate, stage in self.stages
-            ],
-        }
+    plan, baseline, request, profile = decision.plan, decision.baseline, decision.request, decision.machine.profile
+    base, candidate, dense = decision.baseline_seconds, decision.plan.candidate, dense_weight(decision, strategies)
+    margins = () if decision.measured else applying_margins(candidate.family, plan.request, plan.stages)
+    stages = [(one.candidate, stage) for one in (baseline, plan)[: 2 - decision.is_baseline] for stage in one.stages]
+    return {
+        "sizes": request.shape,
+        "request": str(request),
+        "dtype": request.dtype,
+        "precision": request.precision,
+        "device": request.device,
+        "profile": profile.id,
+        "source": profile.source,
+        "chosen": candidate.label,
+        "strategy": candidate.strategy,
+        "method": candidate.method,
+        "reason": decision.reason,
+        "basis": "measured" if decision.measured else "unknown" if decision.seconds is None else "predicted",
+        "predicted_seconds": plan.seconds,
+        "measured_seconds": decision.seconds if decision.measured else None,
+        "baseline": str(baseline.candidate),
+        "baseline_seconds": base,
+        "ratio": _ratio(base, decision.seconds),
+        "dense_weight": dense and {**asdict(dense), "ratio": dense.ratio},
+        "workspace": plan.workspace,
+        "margins": [{"part": one.part, "where": one.text, "measured": one.measured} for one in margins],
+        "considered": list(_considered(decision, strategies, base)),
+        "refused": [list(pair) for pair in decision.refused],
+        "terms": [
+            {
+                "candidate": str(candidate),
+                "level": stage.level,
+                "stage": stage.name,
+                "flops": float(stage.flops),
+                "bytes": float(stage.bytes),
+                "intensity": float(stage.intensity),
+                "seconds": stage.seconds,
+            }
+            for candidate, stage in stages
+        ],
+    }
 
 
-def explanation(decision: Decision, strategies: Strategies) -> Explanation:
-    """Explain a decision; `strategies` are those that it considered."""
-    plan, baseline = decision.plan, decision.baseline
-    base = decision.baseline_seconds
-    stages = [(baseline.candidate, stage) for stage in baseline.stages]
-    if not decision.is_baseline:
-        stages += [(plan.candidate, stage) for stage in plan.stages]
-    margins = () if decision.measured else applying_margins(plan.candidate.family, plan.request, plan.stages)
-    return Explanation(
-        decision,
-        _ratio(base, decision.seconds),
-        tuple(stages),
-        tuple(margins),
-        tuple(_considered(decision, strategies, base)),
-        _dense_weight(decision, strategies),
-    )
-
-
-def _dense_weight(decision: Decision, strategies: Strategies) -> DenseWeight | None:
+def dense_weight(decision: Decision, strategies: Strategies) -> DenseWeight | None:
     """Return the comparison with a dense weight; None for other products, or where either time is unknown."""
     request, wisdom = decision.request, decision.machine.wisdom
     if not is_factored(request.structures[0]):
@@ -164,18 +112,27 @@ def _dense_weight(decision: Decision, strategies: Strategies) -> DenseWeight | N
     return DenseWeight(min(predicted), decision.plan.seconds, "predicted")
 
 
-def _considered(decision: Decision, strategies: Strategies, base: float | None) -> Iterator[Considered]:
+def _considered(decision: Decision, strategies: Strategies, base: float | None) -> Iterator[dict[str, Any]]:
+    """Yield the proposed candidates with seconds and bytes of workspace, or the reason why one cannot run."""
     for proposal in decision.proposals[:LISTED]:
         candidate = proposal.candidate
         strategy = strategies[candidate.family, candidate.strategy]
         found = plan_candidate(strategy, candidate, decision.request, decision.machine)
-        bound = seconds_or_none(proposal.bound)
+        seconds, refused = seconds_or_none(proposal.bound), found if isinstance(found, str) else None
         if isinstance(found, str):
-            bound = bound or None  # zero is the bound of what was not priced
-            yield Considered(candidate, bound, _ratio(base, bound), 0, found)
-            continue
-        seconds = bound if decision.measured else found.seconds
-        yield Considered(candidate, seconds, _ratio(base, seconds), found.workspace, None)
+            seconds = seconds or None  # zero is the bound of what was not priced
+        elif not decision.measured:
+            seconds = found.seconds
+        yield {
+            "candidate": str(candidate),
+            "label": candidate.label,
+            "strategy": candidate.strategy,
+            "method": candidate.method,
+            "seconds": seconds,
+            "ratio": _ratio(base, seconds),
+            "workspace": 0 if isinstance(found, str) else found.workspace,
+            "refused": refused,
+        }
 
 
 def _ratio(base: float | None, seconds: float | None) -> float | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,7 +14,7 @@ from ..schemes_db import Scheme
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import best_composition
-from ..schemes_db.costs import additions, full_and_half, nonzeros
+from ..schemes_db.costs import additions, level_products, nonzeros
 from ..search import Find, Result, score_of
 from ..search.groups.product_rank import PREFIX
 from ..search.improve.events import Kept
@@ -63,20 +62,15 @@ def composition_line(result: Result) -> str | None:
 
 def saving(result: Result, start: Scheme | None = None) -> str:
     """Return the saving of a run's best find over the blocks' own products, a half product counted as half of one."""
-    plain = _cost(naive(result.target))
+    plain = level_products(naive(result.target))
     near = [result.nearest.scheme] if isinstance(result.nearest, Find) else []
     composed = [start] if start is not None and start.provenance.kind == "composition" else []
-    best = min(map(_cost, (*result.schemes, *near, *composed)), default=plain)
+    best = min(map(level_products, (*result.schemes, *near, *composed)), default=plain)
     products = "products of blocks" if result.target.block_recursive else "products"
     if best < plain:
         saved = f"{float(1 - best / plain):.1%}"
         return f"{result.target}: {float(best):g} {products} instead of {float(plain):g}, {saved} saved"
     return f"{result.target}: nothing below its own {float(plain):g} {products} was found"
-
-
-def _cost(scheme: Scheme) -> Fraction:
-    full, half = full_and_half(scheme)
-    return full + Fraction(half, 2)
 
 
 def print_result(result: Result, kept: Iterable[str], start: Scheme | None = None) -> None:

@@ -1,24 +1,59 @@
-"""Measurement of a GPU's profile: rates of the vendor's products, bandwidth of copies and of generated sums."""
+"""Measurement of a GPU's profile: rates of the vendor's products, bandwidth of copies and of generated sums.
+
+Products are cubes, and the sizes of language models' layers and their schemes. Single products besides the cubes have
+short and long k: layers are no powers of two, and the vendor's kernels for them are different. Batched products are
+those of one to three levels of schemes on layers; those of our own kernel are in whole tiles.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..kernels.arrays import torch
 from ..kernels.codegen.flatten import flatten
 from ..kernels.cuda.clock import seconds_of
 from ..kernels.cuda.cost_model import MULTIPROCESSORS, mode_of
-from ..kernels.cuda.dtypes import vendor_precision
+from ..kernels.cuda.dtypes import itemsize, vendor_precision
 from ..kernels.cuda.level import CudaLevel, CudaMethod
 from ..kernels.cuda.machine import device_id, require_device, versions
+from ..kernels.cuda.stack import DTYPES as STACKED
 from ..kernels.cuda.stack import missing_accelerator, multiply_stack
 from ..kernels.planning.profile import GemmRate, Profile
 from ..schemes_db.shipped import shipped
 from ..schemes_db.straightline import program_of
-from .gpu_points import DTYPES, Point, points
+from .bench.table import table
+from .products import Sizes
+
+DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
+"""The measured dtypes, in order."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One rate to measure: `count` products of one size by one method (None: a single product); "": of any dtype."""
+
+    sizes: Sizes
+    method: CudaMethod | None
+    count: int
+    dtype: str = ""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the operands and results."""
+        m, k, n = self.sizes
+        return self.count * (m * k + k * n + m * n) * itemsize(self.dtype)
+
+
+def points(dtype: str) -> Iterator[Point]:
+    """Yield the measured points of a dtype: whole products, and those of one to three levels."""
+    for one in table(Point, "gpu_points", CudaMethod=CudaMethod):
+        if one.method is not CudaMethod.STACK or dtype in STACKED:
+            yield replace(one, dtype=dtype)
+
 
 COPIED = 1 << 30
 """Bytes of the array that is copied to measure the bandwidth."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
 from importlib import resources
-from inspect import getdoc
+from inspect import getdoc, signature
 from typing import Any
 
 import click
@@ -56,17 +56,15 @@ def lcma_command(name: str, json: str | None = None) -> Callable[[Callable[..., 
     """Make a function a command of `lcma` with the options that it declares; `json` says what it prints with --json."""
 
     def decorate(function: Callable[..., Any]) -> click.Command:
-        found = declared(function)
-        groups = {key: one for key, one in found.items() if isinstance(one, Group)}
+        groups = {key: one.default for key, one in signature(function).parameters.items()}
 
         @wraps(function)
         def call(**values: Any) -> Any:
-            values |= {key: group.take(values) for key, group in groups.items()}
+            values |= {key: one.take(name, values) for key, one in groups.items() if isinstance(one, Group)}
             return function(**values)
 
         call.json = json  # type: ignore[attr-defined]
-        params = [param for one in found.values() for param in (one.parameters if isinstance(one, Group) else (one,))]
-        return Command(name, params=params, callback=call, help=getdoc(function))
+        return Command(name, params=list(declared(function, name)), callback=call, help=getdoc(function))
 
     return decorate
 

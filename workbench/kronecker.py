@@ -12,24 +12,13 @@ from ..errors import PlanError
 from ..kernels.precision import fields_of
 from .options import Choice
 from .output import cell, figure, milliseconds, print_table
-from .products import Device, factored_request, machine_of
+from .products import Device, machine_of
 
 if TYPE_CHECKING:
     from ..kernels.kronecker import FactoredMatrix
     from ..kernels.structured.chain import FactorChain
 
 LAYOUT = Choice(["bsf", "bsl"])
-
-
-def operand_matrix(text: str) -> FactoredMatrix | None:
-    """The factored matrix of a file; None where the text names no such file.
-
-    Raises:
-        SchemeFormatError: the file holds the header of such a matrix, but no matrix.
-    """
-    from ..kernels.structured.matrix import is_operand_file, load
-
-    return load(text) if is_operand_file(text) else None
 
 
 def ranked_rows(
@@ -45,6 +34,7 @@ def ranked_rows(
     The dense layer is X W^T by the vendor's product on the same machine.
     """
     from ..kernels import Request, decision_for
+    from ..kernels.factored import factored_request
 
     rows, cols = structures[0].rows, structures[0].cols
     plain = Request(batch, cols, rows, device=device.kind, **fields_of(dtype))

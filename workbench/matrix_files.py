@@ -65,8 +65,6 @@ class Operand:
             raise PlanError(f"{self.file} is {self.dtype}, which can't become {dtype}")
         if other == "i" and mine == "f":
             raise PlanError(f"{self.file} is {self.dtype}; converting it to {dtype} would lose its fractions")
-        if other == "i" and mine == "c":
-            raise PlanError(f"{self.file} is {self.dtype}, which can't become {dtype}")
         return Operand(_converted(self.widened(), dtype, self.file), arithmetic, self.file)
 
     def widened(self) -> Matrix:

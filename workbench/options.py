@@ -6,7 +6,7 @@ import inspect
 import re
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,10 @@ from click.shell_completion import CompletionItem
 
 from ..errors import did_you_mean
 from ..schemes_db import parse_ring, parse_target
+from .output import data_rows
+
+HELP = {(command, row["option"]): row["help"] for row in data_rows("options") for command in row["commands"].split()}
+"""The texts of options by command and name; commands whose options are alike share one."""
 
 
 class Choice(click.Choice[str]):
@@ -79,8 +83,8 @@ class Declared:
     names: tuple[str, ...]
     settings: Mapping[str, Any]
 
-    def parameter(self, name: str, annotation: str) -> click.Parameter:
-        """Return click's parameter. What is not stated follows from the annotation, and a default is shown.
+    def parameter(self, name: str, annotation: str, command: str) -> click.Parameter:
+        """Return click's parameter. What is not stated follows from the annotation and HELP, and a default is shown.
 
         A bool is a flag. A tuple is of an option that may be given more than once, or of all the words of an argument,
         which is required unless its word stands in brackets.
@@ -93,8 +97,10 @@ class Declared:
         if annotation == "bool" and not any("/" in one for one in self.names):
             settings["is_flag"] = True
         shown = self.settings.get("default") not in (None, "")
-        settings |= {"multiple": several, "show_default": shown}
-        return click.Option([*(self.names or (f"--{name.replace('_', '-')}",)), name], **{**settings, **self.settings})
+        names = self.names or (f"--{name.replace('_', '-')}",)
+        long = next(one for one in names if one.startswith("--")).partition("/")[0]
+        settings |= {"multiple": several, "show_default": shown, "help": HELP.get((command, long))}
+        return click.Option([*names, name], **{**settings, **self.settings})
 
 
 def option(*names: str, **settings: Any) -> Any:
@@ -109,42 +115,38 @@ def argument(metavar: str | None = None, **settings: Any) -> Any:
 
 @dataclass(frozen=True)
 class Group:
-    """Options that a command gets as one object: what `make` returns for their values, by name."""
+    """Options that a command gets as one object: the defaults of a dataclass's fields; those `without` are None."""
 
-    make: Callable[..., Any]
-    parameters: tuple[click.Parameter, ...]
+    made: Callable[..., Any]
+    without: tuple[str, ...] = ()
 
-    def take(self, values: dict[str, Any]) -> Any:
+    def parameters(self, command: str) -> Iterator[click.Parameter]:
+        """Yield click's parameters of a command."""
+        return (one for one in declared(self.made, command) if one.name not in self.without)
+
+    def take(self, command: str, values: dict[str, Any]) -> Any:
         """Remove the values of these options and return the object."""
-        return self.make(**{str(one.name): values.pop(str(one.name)) for one in self.parameters})
+        own = {str(one.name): values.pop(str(one.name)) for one in self.parameters(command)}
+        return self.made(**dict.fromkeys(self.without), **own)
 
 
-def declared(function: Callable[..., Any]) -> dict[str, Group | click.Parameter]:
-    """The options, arguments and groups that are the defaults of a function's parameters, by name, in their order."""
-    found: dict[str, Group | click.Parameter] = {}
+def declared(function: Callable[..., Any], command: str) -> Iterator[click.Parameter]:
+    """Yield the options and arguments that are defaults of a function's parameters, those of groups too, in order."""
     for name, parameter in inspect.signature(function).parameters.items():
         if isinstance(parameter.default, Declared):
-            found[name] = parameter.default.parameter(name, str(parameter.annotation))
+            yield parameter.default.parameter(name, str(parameter.annotation), command)
         elif isinstance(parameter.default, Group):
-            found[name] = parameter.default
-    return found
+            yield from parameter.default.parameters(command)
 
 
-def group(made: Callable[..., Any]) -> Any:
-    """The options that are the defaults of a dataclass's fields, as the default of a parameter that gets its object."""
-    return Group(made, tuple(one for one in declared(made).values() if isinstance(one, click.Parameter)))
+def group(made: Callable[..., Any], *without: str) -> Any:
+    """Declare the options of a dataclass as the default of a parameter that gets its object; see `Group`."""
+    return Group(made, without)
 
 
-SEED = option("--seed", type=click.IntRange(0), default=0, help="Of random numbers: equal seeds, equal finds.")
+SEED = option("--seed", type=click.IntRange(0), default=0)
 
-RAY = option(
-    "--ray",
-    metavar="auto|local|HOST:PORT",
-    help="Walk on the workers of a Ray cluster, each with a --device: that of this machine's node, one of its own, or "
-    "by its head.",
-)
-
-WORKERS = option("--workers", type=POSITIVE, help="With --ray, so many workers. Default: one a core, or one a GPU.")
+RAY, WORKERS = option("--ray", metavar="auto|local|HOST:PORT"), option("--workers", type=POSITIVE)
 
 
 def command_line() -> str:

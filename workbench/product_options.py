@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import PlanError
-from .kronecker import LAYOUT, operand_matrix
+from .kronecker import LAYOUT
 from .matrix_files import DTYPES
-from .options import Choice, Group, Meaning, declared, option
+from .options import Choice, Meaning, option
 from .output import visible
-from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, factored_request, sized_request
+from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, sized_request
 
 if TYPE_CHECKING:
     from ..kernels import Request
@@ -54,31 +53,15 @@ def exact_request_of(
 class ProductOptions:
     """A product as the options describe it; `strategy` and `batch` are None for commands that lack the option."""
 
-    device: Device = option(default="cpu", type=DEVICE, help="Where the product is computed.")
-    dtype: str | None = option(
-        type=Choice(DTYPES),
-        metavar="DTYPE",
-        help=f"Default: {DTYPE}; of K the one that its factors are stored in.",
-    )
-    causal: str | None = option(type=CAUSAL, help="A triangular product of causal attention: S = Q K^T is qk.")
-    max_abs: int | None = option(
-        type=click.IntRange(0), help="Largest magnitude of an entry of integer operands; int8 needs it."
-    )
-    ring: ExactRing | None = option(type=RING, help="")
-    layout: str | None = option(type=LAYOUT, help="Of K, inputs and results: batch first (default) or batch last.")
-    max_extra_bytes: int = option(
-        type=click.IntRange(0),
-        default=0,
-        metavar="BYTES",
-        show_default=False,
-        help="Of K: allow the dense matrix where it takes at most this more than the factors.",
-    )
-    batch: int | None = option(
-        type=click.IntRange(1, 1 << 24), help="Matrices of A, B and C, default one; of K the inputs."
-    )
-    strategy: str | None = option(
-        metavar="NAME[:METHOD]", help="The only strategy to consider: vendor, scheme, scheme:tasks, kernel."
-    )
+    device: Device = option(default="cpu", type=DEVICE)
+    dtype: str | None = option(type=Choice(DTYPES))
+    causal: str | None = option(type=CAUSAL)
+    max_abs: int | None = option(type=click.IntRange(0))
+    ring: ExactRing | None = option(type=RING)
+    layout: str | None = option(type=LAYOUT)
+    max_extra_bytes: int = option(type=click.IntRange(0), default=0, metavar="BYTES", show_default=False)
+    batch: int | None = option(type=click.IntRange(1, 1 << 24))
+    strategy: str | None = option(metavar="NAME[:METHOD]")
 
     def factored(self, arguments: Sequence[str], **others: object) -> FactoredMatrix | None:
         """The matrix of the one file that the arguments name; None where they name none.
@@ -89,7 +72,9 @@ class ProductOptions:
             UsageError: there is an option that is only for the other kind of product.
             SchemeFormatError: the file holds the header of such a matrix, but no matrix.
         """
-        matrix = operand_matrix(arguments[0]) if len(arguments) == 1 else None
+        from ..kernels.structured.matrix import is_operand_file, load
+
+        matrix = load(arguments[0]) if len(arguments) == 1 and is_operand_file(arguments[0]) else None
         if matrix is not None:
             reject("K", causal=self.causal, ring=self.ring, max_abs=self.max_abs, **others)
         elif self.layout is not None or self.max_extra_bytes:
@@ -106,7 +91,7 @@ class ProductOptions:
             UsageError: the batch is not given.
             PlanError: there is no such dtype on the device.
         """
-        from ..kernels.factored import extra_bytes_for, product_dtype
+        from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
 
         if self.batch is None:
             raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
@@ -145,16 +130,3 @@ def reject(what: str, **given: object) -> None:
     names = [f"--{name.replace('_', '-')}" for name, value in given.items() if value is not None and value is not False]
     if names:
         raise click.UsageError(f"{what} takes no {' or '.join(names)}")
-
-
-def product_options(*, ring: str, without: Sequence[str] = (), **dtype: Any) -> Any:
-    """The options of a product as the default of a command's parameter.
-
-    `ring` is the help of --ring, `without` are options that the command lacks, `dtype` settings of --dtype.
-    """
-    found = {name: one for name, one in declared(ProductOptions).items() if isinstance(one, click.Option)}
-    found["ring"].help = ring
-    for name, value in dtype.items():
-        setattr(found["dtype"], name, value)
-    absent: dict[str, Any] = dict.fromkeys(without)
-    return Group(partial(ProductOptions, **absent), tuple(one for name, one in found.items() if name not in without))

@@ -17,8 +17,7 @@ from ..schemes_db.symmetry import ATTENTION_PRODUCTS
 from .options import Choice, Meaning
 
 if TYPE_CHECKING:
-    from ..kernels import Machine, Plan, Profile, Request
-    from ..kernels.structure import FactoredStructure
+    from ..kernels import Machine, Plan, Request
 
 Sizes = tuple[int, int, int]
 
@@ -176,19 +175,6 @@ def sized_request(
     )
 
 
-def factored_request(
-    structure: FactoredStructure, batch: int, dtype: str, order: str = "bsf", **options: Any
-) -> Request:
-    """The request for a product by factors; `dtype` names an arithmetic, options are those of `kernels.factored`.
-
-    Raises:
-        PlanError: the device has no such dtype or precision.
-    """
-    from ..kernels import factored
-
-    return factored.factored_request(structure, batch, order=order, **fields_of(dtype), **options)
-
-
 def machine_of(request: Request, profile: str | None = None, threads: int | None = None) -> Machine:
     """The machine that a request is planned for: this one, or that of a profile by name or file.
 
@@ -197,7 +183,7 @@ def machine_of(request: Request, profile: str | None = None, threads: int | None
         SchemeFormatError: the file is no profile.
     """
     from ..kernels import machine_for
-    from ..kernels.planning.profiles import find_profile
+    from ..kernels.planning.profiles import find_profile, stored_profile
 
     if request.ring is not None:
         if profile or threads not in (None, machine_for(request).threads):
@@ -209,6 +195,7 @@ def machine_of(request: Request, profile: str | None = None, threads: int | None
         from ..kernels.cuda.machine import cuda_machine
 
         return cuda_machine(profile=find_profile(profile)) if profile else cuda_machine()
+    from ..kernels.cpu.hardware import machine_id
     from ..kernels.cpu.machine import cpu_machine
     from ..kernels.cpu.threads import thread_count
 
@@ -216,18 +203,10 @@ def machine_of(request: Request, profile: str | None = None, threads: int | None
         return cpu_machine(profile=find_profile(profile), threads=threads)
     if threads in (None, thread_count()):
         return machine_for(request)
-    return cpu_machine(profile=_profile_of_threads(threads or 1), threads=threads)
-
-
-def _profile_of_threads(threads: int) -> Profile:
-    from ..kernels.cpu.hardware import machine_id
-    from ..kernels.planning.profiles import stored_profile
-
-    profile = stored_profile(machine_id(threads))
-    if profile is None:
+    if (measured := stored_profile(machine_id(threads or 1))) is None:
         mend = f"run LCMA_NUM_THREADS={threads} lcma doctor --profile"
         raise PlanError(f"this machine was not measured with {threads} threads: {mend}, or name a --profile")
-    return profile
+    return cpu_machine(profile=measured, threads=threads)
 
 
 def gflops(m: int, k: int, n: int, seconds: float) -> float:

@@ -20,11 +20,6 @@ SILENT_SECONDS = 1.0
 """Off a terminal the first text is written after this time, if it is still the current one."""
 
 
-def beginning(method: str) -> str:
-    """Return what a search by a method does before its first round."""
-    return SOLVING if method == "least-squares" else COMPILING
-
-
 class Progress:
     """A line on stderr that keeps changing on a terminal, and is written now and then elsewhere."""
 

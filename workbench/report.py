@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, astuple
 from importlib import resources
 from itertools import combinations_with_replacement
 
@@ -14,7 +13,7 @@ from ..schemes_db.catalog import Catalog
 from ..schemes_db.costs import full_and_half
 from ..schemes_db.pareto import CatalogueRow
 from ..schemes_db.ranks import SAME, best_known, format_of
-from .board import LARGEST, BoardCell, Summary, board_cells
+from .board import LARGEST, BoardCell, board_cells, summary
 from .output import markdown_table, page
 
 KEPT_SIDE = 5
@@ -60,7 +59,7 @@ def board_json(up_to: int = LARGEST) -> dict[str, object]:
     return {
         "up_to": up_to,
         "date_of_table": boards["Z"][0].known.date,
-        "summary": {ring: asdict(Summary.of(cells)) for ring, cells in boards.items()},
+        "summary": {ring: summary(cells) for ring, cells in boards.items()},
         "formats": [cell.to_json() for cell in boards["Z"]],
     }
 
@@ -76,7 +75,7 @@ def _board(boards: Mapping[str, Sequence[BoardCell]]) -> str:
 
 
 def _summary(cells: Sequence[BoardCell]) -> tuple[object, ...]:
-    formats, mean, gap, worst, *rest = astuple(Summary.of(cells))
+    formats, mean, gap, worst, *rest = summary(cells).values()
     return (formats, f"{100 * mean:.2f}%", f"{worst}: {100 * gap:.1f}%", *rest)
 
 

@@ -120,7 +120,11 @@ def run_exact(
             if matrix.dtype.kind not in "biu":
                 raise PlanError(f"{file} is {matrix.dtype}; exact products are of integers: convert it")
         left, right = a, b
-    _check_out(out, bits and ring.modulus == 2)
+    into_bits = bits and ring.modulus == 2
+    if out is not None and into_bits != (Path(out).suffix == BIT_SUFFIX):
+        if into_bits:
+            raise PlanError(f"the product of two bit matrices is one: write it to a {BIT_SUFFIX} file, not {out}")
+        raise PlanError(f"{out}: a product of arrays is written to a .npy file")
     request = replace(exact_request(left, right, ring, max_abs=options.max_abs), device=device.kind)
     if ring.modulus != 2:
         left, right = (x.astype(request.storage, copy=False) for x in (a, b))
@@ -130,7 +134,7 @@ def run_exact(
         product, told = run_once(plan, partial(_computed, request, left, right), where, device, "Gop/s")
     yield told
     if out is not None:
-        if ring.modulus == 2 and bits:
+        if into_bits:
             with writing(out):
                 product.save(out)
             yield f"wrote {out}", {"out": out}
@@ -157,15 +161,6 @@ def _operand(file: str) -> Any:
         return BitMatrix.load(file)
     operand: Operand = read_operand(file)
     return operand.matrix
-
-
-def _check_out(out: str | None, bits: bool) -> None:
-    if out is None:
-        return
-    if bits and Path(out).suffix != BIT_SUFFIX:
-        raise PlanError(f"the product of two bit matrices is one: write it to a {BIT_SUFFIX} file, not {out}")
-    if not bits and Path(out).suffix == BIT_SUFFIX:
-        raise PlanError(f"{out}: a product of arrays is written to a .npy file")
 
 
 def _checked(request: Request, a: Any, b: Any, product: Any) -> Told:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from ..errors import LcmaError, SchemeFormatError, UnknownSchemeError
 from ..schemes_db import Certificate, Scheme
 from ..schemes_db.resolve import resolve
@@ -76,19 +74,6 @@ def _levels_given(text: str) -> UnknownSchemeError | None:
     return UnknownSchemeError(
         f"{text} names a scheme for each level; write {'*'.join(parts)} for one scheme of all levels"
     )
-
-
-def chosen_scheme(argument: str, option: str | None) -> str:
-    """The text of a scheme that is given as SCHEME or as --scheme.
-
-    Raises:
-        UsageError: both are given, and differ.
-    """
-    if option is None or option == argument:
-        return argument
-    if argument != AUTO:
-        raise click.UsageError(f"SCHEME is {argument} and --scheme is {option}; give one of them")
-    return option
 
 
 def planned_scheme(text: str, causal: bool = False) -> str | tuple[Scheme, Certificate] | Sequence[Any]:

@@ -25,7 +25,6 @@ REACH_SECONDS = 5.0
 STORE_BYTES = 128 << 20
 """Shared memory of a local cluster: workers send terms and checkpoints of some megabytes."""
 
-
 _connections = itertools.count(1)
 _connection = 0
 

@@ -24,7 +24,6 @@ DEATHS = 5
 PLACE_SECONDS = 120.0
 """Timeout in seconds for the placement of all workers, and of a replacement on a GPU."""
 
-
 OVERTIME = 120.0
 """Seconds that a turn may exceed its time, for compiling and certifying; then its worker is replaced."""
 

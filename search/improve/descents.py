@@ -63,7 +63,6 @@ MOMENT = 0.1
 FOUND = 256
 """Maximum number of finds of a rank in a turn: only some of them have a lift."""
 
-
 PAIRS_MORE = 4
 """Most pairs that an outer scheme may need beyond those that it has for a route by groups."""
 

@@ -82,6 +82,7 @@ class GeneralImprovement:
             known = [] if config.retry else catalog.runs()
         self._history = History(run for run in known if run.route and (run.ring, run.device) == mine)
         self.formats = [one for one in formats if is_walkable(one) or (ring != "ZT" and has_triples(one))]
+        self.names = {one.name for one in self.formats}
         if formats and not self.formats:
             raise PlanError(f"{formats[0]} has a factor of more than {BLOCKS} blocks: no walk holds it")
         if ring in ("Z", "Q"):
@@ -98,11 +99,6 @@ class GeneralImprovement:
             from .descents import Descents  # imports a compiler
 
             self._descents = Descents(updater, config, on_event, stop, jobs=jobs)
-
-    @property
-    def names(self) -> set[str]:
-        """The names of the formats."""
-        return {one.name for one in self.formats}
 
     def gaps(self) -> list[Gap]:
         """Return the formats with a gap, in decreasing order of the expected gain, without exhausted ones."""

@@ -26,31 +26,19 @@ class DistinctPool:
         return len(self.schemes)
 
     def add(self, scheme: Scheme) -> bool:
-        """Add a scheme; return False if an equivalent one is a member."""
-        if scheme.digest in self._seen:
-            return False
-        self._seen.add(scheme.digest)
-        if self._knows(scheme):
-            return False
-        self.schemes.append(scheme)
-        return True
-
-    def _knows(self, scheme: Scheme) -> bool:
-        """Return whether an equivalent scheme is a member, else record it.
+        """Add a scheme; return False if an equivalent one is a member.
 
         Invariants of pairs of products are slow, and are compared only if the others agree.
         """
-        if not scheme.target.is_general:
+        if scheme.digest in self._seen:
             return False
-        quick = invariants(scheme, pairs_limit=0).digest
-        alike = self._alike.setdefault(quick, [])
-        if not alike:
-            alike.append((scheme, None))
-            return False
-        kinds = [kind or invariants(one).digest for one, kind in alike]
-        mine = invariants(scheme).digest
-        self._alike[quick] = [(one, kind) for (one, _), kind in zip(alike, kinds, strict=True)]
-        if mine in kinds:
-            return True
-        self._alike[quick].append((scheme, mine))
-        return False
+        self._seen.add(scheme.digest)
+        if scheme.target.is_general:
+            alike = self._alike.setdefault(invariants(scheme, pairs_limit=0).digest, [])
+            mine = invariants(scheme).digest if alike else None
+            alike[:] = [(one, kind or invariants(one).digest) for one, kind in alike]
+            if any(kind == mine for _, kind in alike):
+                return False
+            alike.append((scheme, mine))
+        self.schemes.append(scheme)
+        return True

@@ -18,7 +18,6 @@ from .result import Find, Result
 SPARE = 1 << 20
 """Bytes that must be free where finds are stored."""
 
-
 KEPT = "kept"
 """What `keep_finds` says of a find that the catalogue lists from now on."""
 

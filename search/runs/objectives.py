@@ -7,29 +7,16 @@ from fractions import Fraction
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Scheme
-from ...schemes_db.costs import additions, full_and_half, nonzeros
+from ...schemes_db.costs import additions, level_products, nonzeros, one_level_cost, recursive_cost
 from ..groups.product_rank import PREFIX, inner_format
 
 Score = Callable[[Scheme], Fraction]
 
 
-def _one_level(scheme: Scheme) -> Fraction:
-    """Return F + H/2, the cost of one level in full products of blocks."""
-    full, half = full_and_half(scheme)
-    return full + Fraction(half, 2)
-
-
-def _recursive(scheme: Scheme) -> Fraction:
-    """Return F / (m k n - H), the relative cost of the scheme if it computes its half products recursively."""
-    full, half = full_and_half(scheme)
-    m, k, n = scheme.target.shape
-    return Fraction(full, m * k * n - half)
-
-
 _OBJECTIVES: dict[str, Score] = {
     "rank": lambda scheme: Fraction(scheme.rank),
-    "cost": _one_level,
-    "recursive": _recursive,
+    "cost": level_products,
+    "recursive": lambda scheme: one_level_cost(scheme) if (cost := recursive_cost(scheme)) is None else cost,
     "additions": lambda scheme: Fraction(additions(scheme)),
     "nonzeros": lambda scheme: Fraction(sum(nonzeros(scheme))),
     "coefficients": lambda scheme: Fraction(max(int(abs(factor.values).max()) for factor in scheme.factors)),

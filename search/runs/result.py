@@ -61,18 +61,14 @@ class Progress:
         return line(f"progress {self.line}")
 
     @property
-    def rate(self) -> str:
-        """Flips a second, in millions or, on a GPU, billions."""
-        rate = self.flips_per_second
-        return f"{rate / 1e9:.2f} G flips/s" if rate >= 1e9 else f"{rate / 1e6:.1f} M flips/s"
-
-    @property
     def line(self) -> str:
         gathered = " ".join(f"{rank}:{count}" for rank, count in list(self.gathered.items())[:6])
+        rate = self.flips_per_second
+        flips = f"{rate / 1e9:.2f} G flips/s" if rate >= 1e9 else f"{rate / 1e6:.1f} M flips/s"
         parts = [
             f"{self.target}: best rank {self.rank}{f', {self.wanted} wanted' if self.wanted else ''}",
             f"round {self.round}",
-            *([self.rate] if self.flips else []),
+            *([flips] if self.flips else []),
             f"last gain {self.seconds_since_gain:.0f} s ago",
             *([f"gathered {gathered}"] if gathered else []),
             f"{self.finds} found",

@@ -9,7 +9,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db import Scheme
 from ..cluster.engine import engine_on
@@ -156,7 +155,10 @@ class WalkRun(SearchRun):
             return []
         cheaper = rank is None and config.objective in HALF_OBJECTIVES  # by the objective, at any rank
         # Without a rank wanted, finds must be below all finds so far, not below all ranks seen: some do not lift.
-        wanted = self._below_start() if cheaper else ranks < self._held if rank is None else ranks <= rank
+        wanted = ranks < self._held if rank is None else ranks <= rank
+        if cheaper:  # below the start of each walk, or below the highest start if that is unknown
+            roots = self._strategy.roots(np.arange(self._session.walkers))
+            wanted = ranks < np.where(roots < 0, self._start_ranks.max(), self._start_ranks[roots])
         records = []
         for walk in self._session.chosen(np.flatnonzero(wanted)).tolist():
             if rank is None and not cheaper and ranks[walk] >= self._held:
@@ -183,11 +185,6 @@ class WalkRun(SearchRun):
         plain = terms.to_scheme()
         known, self._looked_at[walk] = self._looked_at.get(walk), plain.digest
         return known != plain.digest and score_of(self.config.objective, plain) < self._least_score
-
-    def _below_start(self) -> npt.NDArray[np.bool_]:
-        """Return for each walk whether it is below its start, or below the highest start if that is unknown."""
-        roots = self._strategy.roots(np.arange(self._session.walkers))
-        return self._session.ranks < np.where(roots < 0, self._start_ranks.max(), self._start_ranks[roots])
 
     def _nearest(self) -> Find | Unlifted | None:
         """Return a scheme of the lowest rank of the walks for the target, one that lifts if there is one.

@@ -80,8 +80,9 @@ def fewer_additions(
         done += batch
         if seconds is not None and time.perf_counter() - begin >= seconds:
             break
-    best = [_best_lines(minimisers) for minimisers in maps]
-    program = _program(scheme, best)
+    found = [[(one.lines(), back) for one, back in of if one.additions >= 0] for of in maps]
+    best = (min((one.transposed() if back else one for one, back in of), key=lambda one: one.additions) for of in found)
+    program = _program(scheme, list(best))
     simple = program_of(scheme)
     if simple.additions < program.additions:
         program = simple
@@ -100,11 +101,6 @@ def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[SearchedM
         if fits_ternary(one):
             found.append((TernaryMap(one, seed, index + 2 + place), transposed))
     return found
-
-
-def _best_lines(minimisers: list[tuple[SearchedMap, bool]]) -> ProgramLines:
-    found = [one.lines().transposed() if back else one.lines() for one, back in minimisers if one.additions >= 0]
-    return min(found, key=lambda lines: lines.additions)
 
 
 def _program(scheme: Scheme, maps: list[ProgramLines]) -> Program:

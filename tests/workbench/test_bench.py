@@ -31,7 +31,7 @@ class Counted:
 
     def cases(self, options: Options):
         for number in range(3):
-            yield Case(f"row {number}", lambda say, n=number: self.measure(n), 5.0, (Bar("ratio", 1.0),))
+            yield Case(f"row {number}", lambda say, n=number: self.measure(n), (Bar("ratio", 1.0),))
 
     def measure(self, number: int):
         self.runs.append(f"row {number}")
@@ -183,6 +183,11 @@ def test_a_suite_of_which_no_row_can_run_writes_nothing(run, tmp_path, counted):
 
 
 def test_no_row_is_begun_beyond_the_budget_of_the_command(run, tmp_path, counted):
+    for number in range(3):
+        row = {"suite": "counted", "key": f"row {number}", "code": "another", "seconds": 5.0}
+        Journal(tmp_path / "counted-cpu.jsonl").append(row)
+    listed = json.loads(run.ok("bench", "counted", "--out", tmp_path, "--json", "--dry-run"))
+    assert [row["seconds"] for row in listed] == [5.0] * 3
     for budget, begun in (("1s", ["row 0"]), ("8m", ["row 0", "row 1", "row 2"])):
         run("bench", "counted", "--out", tmp_path, "--no-picture", "--budget", budget)
         assert counted.runs == begun

@@ -111,10 +111,10 @@ def test_rows_are_chosen_by_size():
 
 
 def test_small_rows_run():
-    leaf = exact._over_leaf(256, 2, 0, lambda text: None)
+    leaf = exact._over_leaf(256, "GF(2)", 2, 0, lambda text: None)
     assert leaf["same_call"]
     assert leaf["ratio"] == 1.0
-    assert exact._two_threads(256, 2, 0, lambda text: None)["ratio"] > 0
+    assert exact._two_threads(256, "GF(2)", 2, 0, lambda text: None)["ratio"] > 0
     integers = exact._integers(192, 31, 2, 0, lambda text: None)
     assert integers["out_dtype"] == "int128"
     assert integers["over_numpy"] > 0

@@ -86,7 +86,6 @@ def test_the_layers_on_a_gpu_are_96_of_each_dtype():
     assert len(set(keys)) == 192
     assert sum(key.startswith("layer bfloat16 ") for key in keys) == 96
     assert {tuple(map(str, case.bars)) for case in cases} == {("ratio >= 0.99",)}
-    assert sum(case.seconds for case in cases) < 300
     with pytest.raises(PlanError, match="not int8"):
         list(falcon.cases(Options("cuda", dtypes=("int8",))))
 

@@ -7,9 +7,9 @@ import pytest
 
 from lcma.errors import VerificationError
 from lcma.kernels.block_low_rank import FactoredMatrix, Monarch
-from lcma.workbench.bench import blr_layers, blr_products
+from lcma.workbench.bench import blr_layers
 from lcma.workbench.bench.baselines import block_low_rank
-from lcma.workbench.bench.blr_ablation import CHAINS, steps_between
+from lcma.workbench.bench.blr_ablation import STEPS, steps_between
 from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.runner import chosen_cases, find_suite
 from lcma.workbench.bench.suites import blr, compress
@@ -57,7 +57,9 @@ def test_the_suite_checks_weighs_and_times_every_form(run, tmp_path, monkeypatch
         assert {"dense", "permuted", "strided", "auto", "auto or dense"} | between == set(figures["ms"])
         steps = figures["ablation"]
         assert [step["form"] for step in steps] == [
-            form for form, _ in CHAINS["monarch" if monarch else row["key"].split()[2]] if form in figures["ms"]
+            one.form
+            for one in STEPS
+            if one.kind == ("monarch" if monarch else row["key"].split()[2]) and one.form in figures["ms"]
         ]
         assert steps[0]["over_first"] == 1
         for before, step in itertools.pairwise(steps):
@@ -82,7 +84,7 @@ def test_a_wrong_product_is_not_timed(monkeypatch):
         block_low_rank, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1]
     )
     with pytest.raises(VerificationError, match="permuted came out wrong"):
-        blr_products.figures_of(structure, 8, "float32", Options(), lambda _: None)
+        blr.figures_of(structure, 8, "float32", Options(), lambda _: None)
 
 
 @pytest.mark.parametrize("name", ["llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2"])

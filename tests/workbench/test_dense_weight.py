@@ -13,7 +13,7 @@ from lcma.kernels.planning.wisdom import TimedCandidate, Wisdom, WisdomRecord, c
 from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Layout, Request
 from lcma.kernels.structured.block_low_rank import LowRank
-from lcma.workbench.explanation import explanation
+from lcma.workbench.explanation import dense_weight
 
 GOLDEN = Path(__file__).parent.parent / "kernels" / "golden" / "profiles" / "h200.json"
 
@@ -25,11 +25,12 @@ def machine():
 
 def explained(machine, rows):
     request = factored_request(LowRank(1024, 1024, 64), rows, "bfloat16", device="cuda")
-    return explanation(decide(request, machine, strategies("cuda")), strategies("cuda"))
+    decision = decide(request, machine, strategies("cuda"))
+    return decision, dense_weight(decision, strategies("cuda"))
 
 
 def test_few_rows_are_slower_by_factors_and_many_are_faster(machine):
-    few, many = explained(machine, 16).dense_weight, explained(machine, 4096).dense_weight
+    few, many = explained(machine, 16)[1], explained(machine, 4096)[1]
     assert few.basis == many.basis == "predicted"
     assert few.ratio < 1 < many.ratio
     assert "(predicted): the factors are slower, " in str(few)
@@ -37,23 +38,23 @@ def test_few_rows_are_slower_by_factors_and_many_are_faster(machine):
     assert "times as fast" in str(many)
     dense = vendor_plans(Request(1024, 1024, 16, "bfloat16", device="cuda"), machine, strategies("cuda"))[0]
     assert few.seconds == pytest.approx(dense.seconds, rel=0.5)  # of other layouts
-    assert few.factors_seconds == explained(machine, 16).decision.plan.seconds
+    assert few.factors_seconds == explained(machine, 16)[0].plan.seconds
 
 
 def test_measured_seconds_are_compared_with_measured_ones_only(machine):
-    found = explained(machine, 4096).decision
+    found = explained(machine, 4096)[0]
     request, plan = found.request, found.plan
     seconds = TimedCandidate(*plan.candidate.key, 3e-5, plan.seconds)
     baseline = TimedCandidate(*found.baseline.candidate.key, 4e-5, found.baseline.seconds)
     by_factors = WisdomRecord(class_of(request), sizes_of(request), "2026-11-26", (seconds, baseline))
-    half = explained(replace(machine, wisdom=Wisdom((by_factors,))), 4096)
-    assert half.decision.measured
-    assert half.dense_weight.basis == "predicted"
+    decision, half = explained(replace(machine, wisdom=Wisdom((by_factors,))), 4096)
+    assert decision.measured
+    assert half.basis == "predicted"
     dense = dense_request(request)
     (vendor,) = vendor_plans(dense, machine, strategies("cuda"))
     entry = TimedCandidate(*vendor.candidate.key, 2e-5, vendor.seconds)
     by_weight = WisdomRecord(class_of(dense), sizes_of(dense), "2026-11-26", (entry,))
-    both = explained(replace(machine, wisdom=Wisdom((by_factors, by_weight))), 4096).dense_weight
+    both = explained(replace(machine, wisdom=Wisdom((by_factors, by_weight))), 4096)[1]
     assert (both.basis, both.seconds, both.factors_seconds) == ("measured", 2e-5, 3e-5)
     assert str(both) == "0.02 ms by the library (measured): the factors are slower, 1.500 times its time"
 
@@ -65,4 +66,4 @@ def dense_request(request):
 
 def test_dense_products_have_no_other_weight(machine):
     request = Request(4096, 4096, 4096, "bfloat16", device="cuda")
-    assert explanation(decide(request, machine, strategies("cuda")), strategies("cuda")).dense_weight is None
+    assert dense_weight(decide(request, machine, strategies("cuda")), strategies("cuda")) is None

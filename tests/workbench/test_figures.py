@@ -9,8 +9,9 @@ from xml.etree import ElementTree
 import pytest
 
 import lcma
+from lcma.workbench import figures as all_figures
 from lcma.workbench.bench.journal import Journal
-from lcma.workbench.figures import FIGURES, registry, write_figures
+from lcma.workbench.figures import FIGURES, write_figures
 from lcma.workbench.figures.discovery import times
 from lcma.workbench.figures.maps import layers, patterns
 from lcma.workbench.figures.ranks import gaps
@@ -40,7 +41,7 @@ def test_the_committed_figures_are_those_of_the_committed_rows(written):
 
 
 def test_two_runs_write_the_same_bytes(written, tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "FIGURES", FIGURES[::4])
+    monkeypatch.setattr(all_figures, "FIGURES", FIGURES[::4])
     for figure in write_figures(RESULTS, tmp_path):
         assert (tmp_path / f"{figure.name}.svg").read_bytes() == (written[0] / f"{figure.name}.svg").read_bytes()
 

@@ -8,7 +8,7 @@ from lcma.workbench.bench import layer_models  # noqa: E402
 from lcma.workbench.bench.suites import e2e_ks  # noqa: E402
 from lcma.workbench.bench.transformers import Sizes, inferred  # noqa: E402
 
-PATTERNS = dict.fromkeys(layer_models.SQUARES, ((1, 12, 3, 2), (2, 3, 12, 1)))
+PATTERNS = dict.fromkeys("qkvo", ((1, 12, 3, 2), (2, 3, 12, 1)))
 PATTERNS |= {"up": ((1, 48, 12, 2), (6, 4, 4, 1)), "down": ((1, 8, 8, 3), (6, 4, 16, 1))}
 PARTS = [one.part for one in e2e_ks.PARTS if one.name == "vit-s"]
 TINY = Sizes(24, 2, 96, 2, 5, 2, False, layers=PATTERNS)
@@ -26,7 +26,7 @@ def test_parts_of_both_kinds_compute_the_same(part):
 
 
 def test_the_patterns_are_those_of_the_layers():
-    for sizes in (layer_models.VIT_S, layer_models.GPT2_MEDIUM):
+    for sizes in layer_models.KRONECKER.values():
         n = sizes.features
         for place in sizes.layers:
             inputs, outputs = {"up": (n, 4 * n), "down": (4 * n, n)}.get(place, (n, n))
@@ -47,7 +47,7 @@ def test_the_share_of_linear_layers_is_that_of_their_time(tmp_path, run, monkeyp
 
 
 def test_the_suite_runs_and_compares_first(tmp_path, run, monkeypatch):
-    monkeypatch.setattr(layer_models, "VIT_S", TINY)
+    monkeypatch.setitem(layer_models.KRONECKER, "vit-s", TINY)
     arguments = ("bench", "e2e_ks", "--rows", "vit-s*", "--rounds", 2, "--out", tmp_path)
     rows = run.json(*arguments)
     assert [row["key"].split()[1] for row in rows] == PARTS

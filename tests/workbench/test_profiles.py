@@ -7,8 +7,7 @@ from lcma.kernels.cuda.cost_model import CudaCostModel, alignment_efficiency
 from lcma.kernels.cuda.level import CudaMethod
 from lcma.kernels.cuda.stack import fits_stack
 from lcma.workbench import cpu_profile, gpu_profile
-from lcma.workbench.gpu_points import DTYPES, Point, points
-from lcma.workbench.gpu_profile import rate_of
+from lcma.workbench.gpu_profile import DTYPES, Point, points, rate_of
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -7,6 +7,7 @@ Constrained GPUs". `relaid` and `handed-over` are Monarch's first two optimisati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -14,37 +15,34 @@ from ...kernels.structured.block_low_rank import Monarch
 from ...kernels.structured.blocks import contiguous
 from ...kernels.structured.chain import FactorChain
 from ...kernels.structured.views import padded, steps_of
-from .baselines.product import Array, batched_product, empty
+from .baselines import Array, batched_product, empty
+from .table import table
 
 RELAID, HANDED_OVER = "relaid", "handed-over"
 
-CHAINS = {
-    "low-rank": (("permuted", "two GEMMs"),),
-    "monarch": (
-        ("permuted", "the papers' form"),
-        (RELAID, "and V re-laid out: one permutation less between the products"),
-        (HANDED_OVER, "and no permutation between the products"),
-        ("strided", "and no final permutation"),
-    ),
-    "blast": (
-        ("permuted", "the papers' form"),
-        ("strided", "no permutation, three batched GEMMs"),
-        ("tiled", "and our kernel for the middle products"),
-    ),
-}
-"""For every kind the forms, each with one optimisation more (or another in its place), and what it is."""
+
+@dataclass(frozen=True)
+class Step:
+    """A form of a kind's chain, with one optimisation more than that above it, or another in its place."""
+
+    kind: str
+    form: str
+    optimisation: str
+
+
+STEPS = table(Step, "blr_steps")
 
 
 def ablation(kind: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row for every form of a kind's chain that was run: times, speed-ups over the first and the last, and bytes."""
     milliseconds = figures["ms"]
     found: list[dict[str, Any]] = []
-    for form, what in CHAINS[kind]:
-        if form in milliseconds:
+    for step in STEPS:
+        if step.kind == kind and (form := step.form) in milliseconds:
             found.append(
                 {
                     "form": form,
-                    "optimisation": what,
+                    "optimisation": step.optimisation,
                     "ms": milliseconds[form],
                     "over_first": found[0]["ms"] / milliseconds[form] if found else 1.0,
                     "over_last": found[-1]["ms"] / milliseconds[form] if found else 1.0,

@@ -71,13 +71,12 @@ class Case:
     """One row to be: its name in the suite, what it should take, and the measurement.
 
     `run`, as all that it calls, checks correctness first and raises VerificationError before anything is timed, and
-    PlanError where this machine cannot run it. `seconds` is a rough cost, to spend a budget by. `ahead` works the row's
-    products on tensors without data: what kernels that asks for is compiled before the first row.
+    PlanError where this machine cannot run it. `ahead` works the row's products on tensors without data: what kernels
+    that asks for is compiled before the first row.
     """
 
     key: str
     run: Callable[[Say], Figures]
-    seconds: float = 10.0
     bars: tuple[Bar, ...] = ()
     ahead: Callable[[], object] | None = None
 

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,26 +46,6 @@ class Timing:
         return lower, upper
 
 
-def in_turns(
-    contenders: Mapping[str, Callable[[], float]],
-    rounds: int,
-    on_round: Callable[[int], None] = lambda _: None,
-    discarded: int = 1,
-) -> dict[str, Timing]:
-    """Call every contender, which returns its seconds, once a round, after rounds of warming up that are discarded.
-
-    Each round begins with another one: who follows whom, on warm or cold caches, does not decide.
-    """
-    samples: dict[str, list[float]] = {name: [] for name in contenders}
-    names = list(contenders)
-    for number in range(rounds + discarded):
-        turn = number % len(names)
-        for name in names[turn:] + names[:turn]:
-            samples[name].append(contenders[name]())
-        on_round(number)
-    return {name: Timing(name, tuple(seconds[discarded:])) for name, seconds in samples.items()}
-
-
 class Clock:
     """Times calls in turns: the mean seconds of each in a turn, after rounds of warming up that are discarded."""
 
@@ -77,9 +56,18 @@ class Clock:
         return float(call())
 
     def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
-        """Seconds of every call over the rounds, without those of warming up; see `in_turns`."""
-        turns = {name: partial(self.seconds, call) for name, call in calls.items()}
-        return in_turns(turns, rounds, on_round, self.discarded)
+        """Time every call once a round, after rounds of warming up that are discarded.
+
+        Each round begins with another one: who follows whom, on warm or cold caches, does not decide.
+        """
+        samples: dict[str, list[float]] = {name: [] for name in calls}
+        names = list(calls)
+        for number in range(rounds + self.discarded):
+            turn = number % len(names)
+            for name in names[turn:] + names[:turn]:
+                samples[name].append(self.seconds(calls[name]))
+            on_round(number)
+        return {name: Timing(name, tuple(seconds[self.discarded :])) for name, seconds in samples.items()}
 
 
 @dataclass(frozen=True)
@@ -205,12 +193,12 @@ class Contest:
             errors[name] = self.judge(name, call())  # type: ignore[misc]
         gc.collect()  # results, and what else would be freed during a turn
         with GpuMonitor() if self.monitored else nullcontext() as monitor:
-            found = Timings(self.clock.time(self.calls, self.rounds, self._on_round))
+            times = self.clock.time(
+                self.calls, self.rounds, lambda number: self.say(f"round {number} of {self.rounds}")
+            )
+        found = Timings(times)
         found.errors, found.gpu = errors, None if monitor is None else monitor.state
         return found
-
-    def _on_round(self, number: int) -> None:
-        self.say(f"round {number} of {self.rounds}")
 
 
 def within(error_of: Callable[[Any], float], limit: float, what: str = "error") -> Judge:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import math
 import os
@@ -101,7 +100,7 @@ class Peer:
         for file, matrix in zip(files, (a, b), strict=True):
             np.ascontiguousarray(matrix).tofile(file)
         arguments = [*files, *map(str, sizes), str(modulus), variant]
-        self._process = subprocess.Popen(
+        self._process: Any = subprocess.Popen(
             [*command, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -112,27 +111,16 @@ class Peer:
             if self._answer() != "ready":
                 raise PlanError(f"{command[0]} is not a program that multiplies on request")
         except PlanError:
-            self.close()
+            self.__exit__()
             raise
 
     def __enter__(self) -> Peer:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
         """End the process and remove its files."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdout.close()
-        with contextlib.suppress(BrokenPipeError):  # it may have ended already
-            self._process.stdin.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        self._process.kill()
+        self._process.communicate()
         self._folder.cleanup()
 
     def multiply(self) -> float:
@@ -158,7 +146,6 @@ class Peer:
         return np.fromfile(file, self._dtype).reshape(self._shape)
 
     def _ask(self, line: str) -> str:
-        assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{line}\n")
             self._process.stdin.flush()
@@ -167,7 +154,6 @@ class Peer:
         return self._answer()
 
     def _answer(self) -> str:
-        assert self._process.stdout is not None
         answer = self._process.stdout.readline()
         if not answer:
             raise PlanError(f"the peer ended with status {self._process.wait()}")

@@ -28,9 +28,6 @@ FP8_ROWS, WEIGHTS = (16, 64, 256, 1024), ((4096, 4096), (4096, 11008))
 WORSE = 1.2
 """Most times the error of torch's product in e4m3 that ours may have: both round the same operands."""
 
-FP8_SECONDS = 40.0
-"""About what a row takes, compiling included."""
-
 
 def row_quantised(a: Tensor) -> tuple[Tensor, Tensor]:
     """Return A (m, k) in e4m3 and its scales (m, k / 128) as `scaled_mm` takes them, in plain torch: to be compiled."""
@@ -95,7 +92,7 @@ def fp8_cases(options: Options, rounds: int) -> Iterator[Case]:
     for k, n in WEIGHTS:
         for m in FP8_ROWS:
             run = partial(fp8_product, (m, k, n), rounds, options.seed)
-            yield Case(f"fp8 {m}x{k}x{n}", run, FP8_SECONDS, ahead=partial(fp8_ahead, (m, k, n)))
+            yield Case(f"fp8 {m}x{k}x{n}", run, ahead=partial(fp8_ahead, (m, k, n)))
 
 
 MAX_ABS = 7
@@ -106,9 +103,6 @@ CUBES = (2048, 4096, 8192, 16384)
 
 OTHERS = ((16, 4096, 11008), (256, 4096, 11008), (4096, 4096, 11008), (4099, 4099, 4099))
 """Other sizes: a layer for few and many rows, and one whose rows are no whole segments."""
-
-INT8_SECONDS = 30.0
-"""About what a row takes, compiling included."""
 
 VENDOR, BY_ROWS, COPIED = "vendor", "vendor, B by rows", "vendor, B copied"
 """torch's `_int_mm` of a B stored by columns, by rows, and by rows with a copy to columns before every product."""
@@ -174,4 +168,4 @@ def int8_cases(options: Options, rounds: int) -> Iterator[Case]:
     """Yield the rows "int8 N" and "int8 MxKxN"."""
     for sizes in (*map(cube, CUBES), *OTHERS):
         run = partial(int8_product, sizes, rounds, options.seed)
-        yield Case(f"int8 {shown(sizes)}", run, INT8_SECONDS, ahead=partial(int8_ahead, sizes))
+        yield Case(f"int8 {shown(sizes)}", run, ahead=partial(int8_ahead, sizes))

@@ -41,22 +41,12 @@ class Sums:
         """Name, combination, and the stack that it writes or reads."""
         return ("split", self.core.left, self.target), ("merge", self.core.merge, self.stack)
 
-    @property
-    def moved(self) -> int:
-        """Bytes that a split or a merge reads and writes."""
-        return int((self.matrix.numel() + self.stack.numel()) * self.matrix.element_size())
-
-    @property
-    def copied(self) -> int:
-        """Bytes that a copy of the stack reads and writes."""
-        return int(2 * self.stack.numel() * self.stack.element_size())
-
 
 def _shares(sums: Sums, calls: Mapping[str, Call], rounds: int) -> tuple[float, dict[str, float]]:
     """Bytes a second of a copy, and of splits or merges as shares of it, all in turn."""
     times = Contest({"copy": lambda: sums.target.copy_(sums.stack), **calls}, rounds, CudaClock()).run().medians
-    copied = sums.copied / times["copy"]
-    return copied, {name: sums.moved / times[name] / copied for name in calls}
+    copied, moved = 2 * sums.stack.nbytes / times["copy"], sums.matrix.nbytes + sums.stack.nbytes
+    return copied, {name: moved / times[name] / copied for name in calls}
 
 
 def combine(dtype: str, rank: int, rounds: int, say: Say) -> Figures:

@@ -115,10 +115,8 @@ def layer_cases(
         if dtype not in RATES:
             raise PlanError(f"on a GPU layers are multiplied in {', '.join(RATES)}, not {dtype}")
         for name, sizes in sampled(options.sample or count, dtype, span.get(dtype, (0.0, math.inf))):
-            run, once = partial(layer, dtype, sizes, rounds, options.seed, spent), vendor_seconds(dtype, sizes)
-            # Two contenders in every round, one of them twice, and a round more; four calls and a product in float64.
-            seconds = 0.3 + 3 * (rounds + 1) * max(spent, once) + 6 * once
-            yield Case(f"layer {dtype} {name}", run, seconds, bars, partial(ahead, AUTO, dtype, sizes))
+            run = partial(layer, dtype, sizes, rounds, options.seed, spent)
+            yield Case(f"layer {dtype} {name}", run, bars, partial(ahead, AUTO, dtype, sizes))
 
 
 def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
@@ -195,9 +193,6 @@ def choice_cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 3
     for dtype in options.dtypes or ("float32", "float64", "bfloat16", "tf32"):
         for name, sizes in sampled(options.sample or SHAPES, dtype, SPAN, distinct=True):
-            once = vendor_seconds(dtype, sizes)
-            # A dozen contenders run three times, four of them in all rounds and the one that does not count.
-            seconds = 0.5 + WARM + 12 * (2 * once + max(once, HEAT)) + 4 * (rounds + 2) * max(once, CHOICE_SPENT)
             bars = (Bar("of_best", 1 + WORST.get(dtype, 0.06), at_most=True),)
             run, compiled = partial(choice, dtype, sizes, rounds, options.seed), partial(choice_ahead, dtype, sizes)
-            yield Case(f"choice {dtype} {name}", run, seconds, bars, compiled)
+            yield Case(f"choice {dtype} {name}", run, bars, compiled)

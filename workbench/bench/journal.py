@@ -55,20 +55,11 @@ class Journal:
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as stream:
-            if stream.tell():
-                stream.seek(-1, os.SEEK_END)
-                whole = stream.read() == b"\n"
-                if not whole:
-                    self._drop_torn_line(stream)
+            stream.seek(0)
+            stream.truncate(stream.read().rfind(b"\n") + 1)  # without a last line that a crash cut short
             stream.write(json.dumps(row).encode() + b"\n")
             stream.flush()
             os.fsync(stream.fileno())
-
-    @staticmethod
-    def _drop_torn_line(stream: Any) -> None:
-        stream.seek(0)
-        stream.truncate(stream.read().rfind(b"\n") + 1)
-        stream.seek(0, os.SEEK_END)
 
     def done(self, code: str, machine: dict[str, Any]) -> dict[str, Row]:
         """The newest row of each key that this code made on this machine."""

@@ -118,11 +118,6 @@ def by_dtype_and_layout(rows: Rows) -> dict[tuple[str, str], list[Mapping[str, A
     return found
 
 
-def dtypes_of(rows: Rows) -> list[str]:
-    """Return the dtypes of products in the order of their first rows."""
-    return list(dict.fromkeys(row["key"].split()[1] for row in rows))
-
-
 def times_of(rows: Rows, dtype: str, layout: str) -> dict[str, Times]:
     """Return by pattern the times of all contenders in a layout; in BEST the minimum of both, if both were measured."""
     if layout == BEST:
@@ -156,7 +151,7 @@ def tables(rows: Rows) -> Iterator[str]:
     """Markdown: win rates by dtype and layout, six bins of sparsity, the fit of speed-ups, shares of permutations."""
     rows = products(rows)
     figures = {row["key"].split()[2]: row["figures"] for row in rows}
-    for dtype in dtypes_of(rows):
+    for dtype in dict.fromkeys(row["key"].split()[1] for row in rows):
         yield f"### {dtype}"
         yield ""
         columns = ("layout", "comparison", "patterns", "won %", "median, won", "median, all")

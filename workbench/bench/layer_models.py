@@ -8,7 +8,7 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -20,51 +20,19 @@ from ...kernels.torch.block_low_rank_layers import layer_of
 from ...kernels.torch.kronecker_layers import KSFeedForward, KSLinear
 from .baselines.kronecker import by_bmm, by_factors
 from .blr_layers import TABLE
-from .transformers import Build, Residual, Sizes, Transformer, dense
+from .transformers import Build, Residual, Sizes, Transformer, dense, models
 
 DENSE, OURS, BMM = "dense", "auto", "bmm"
 """Variants of layers with patterns: dense, Kronecker-sparse by the planner's choice, or by the permuted bmm."""
 
-LLAMA_7B = {"q": "qkvo", "k": "qkvo", "v": "qkvo", "o": "qkvo", "gate": "gate_up", "up": "gate_up", "down": "down"}
-LLAMA_1B = {"q": "qo", "o": "qo", "gate": "gate", "up": "up", "down": "down"}
-GPT = {"qkv": "c_attn", "up": "c_fc", "down": "c_proj"}
-VIT = {"qkv": "qkv", "up": "fc1", "down": "fc2"}
-DIT = {"qkv": "qkv", "up": "fc1", "modulation": "adaLN"}
-
-_llama = partial(Sizes, gated=True, rms=True)
-_other = partial(Sizes, joined=True)
-
-MODELS = {
-    "llama-7b": _llama(4096, 32, 11008, 32, 8192, model="Llama-7B", layers=LLAMA_7B),
-    "llama-3.2-1b": _llama(2048, 32, 8192, 16, 8192, kv=8, model="Llama-3.2-1B", layers=LLAMA_1B),
-    "gpt2-s": _other(768, 12, 3072, 12, 1024, model="GPT2-S", layers=GPT),
-    "vit-b": _other(768, 12, 3072, 12, 8 * 197, causal=False, model="ViT-B", layers=VIT),
-    "dit-xl/2": _other(1152, 16, 4608, 28, 1024, causal=False, modulated=True, model="DiT-XL/2", layers=DIT),
-}
+MODELS = models("e2e_blr")
 """Block low-rank models; Llama-3.2-1B's keys and values stay dense. `layers` names rows of TABLE."""
 
-SQUARES = ("q", "k", "v", "o")
+KRONECKER = models("e2e_ks")
+"""ViT-S/16 on 224 x 224 images, without the patch embedding and the head, and GPT-2 medium without embeddings, of which
+the paper replaces the down projections alone and gives no sizes of its batch. `layers` are patterns by place."""
 
-_SQUARE, _UP = ((1, 192, 48, 2), (2, 48, 192, 1)), ((1, 768, 192, 2), (6, 64, 64, 1))
-VIT_S = Sizes(
-    *(384, 6, 4 * 384, 12, 196, 128, False),
-    layers=dict.fromkeys(SQUARES, _SQUARE) | {"up": _UP, "down": ((1, 128, 128, 3), (6, 64, 256, 1))},
-)
-"""ViT-S/16 on 224 x 224 images, without the patch embedding and the head. `layers` are patterns by place, left-most
-factor first."""
-
-GPT2_MEDIUM = Sizes(1024, 16, 4096, 24, 1024, 8, layers={"down": ((1, 64, 256, 16), (64, 64, 64, 1))})
-"""GPT-2 medium without embeddings; the paper replaces its down projections alone and gives no sizes of its batch."""
-
-VISION: Mapping[str, Sizes] = {
-    name: Sizes(features, heads, 4 * features, blocks, tokens, 128, False)
-    for name, features, heads, blocks, tokens in (
-        ("vit-s/16", 384, 6, 12, 196),
-        ("vit-b/16", 768, 12, 12, 196),
-        ("vit-l/16", 1024, 16, 24, 196),
-        ("vit-h/14", 1280, 16, 32, 256),
-    )
-}
+VISION = models("shares")
 """Dense vision transformers on 128 images of 224 x 224, without the patch embedding and the head."""
 
 

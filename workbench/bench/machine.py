@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib import metadata
@@ -52,16 +53,10 @@ def cores() -> int | None:
 
 def _accelerator() -> str | None:
     try:
-        folders = sorted(Path("/proc/driver/nvidia/gpus").iterdir())
-        names = [
-            line.split(":", 1)[1].strip()
-            for folder in folders
-            for line in (folder / "information").read_text().splitlines()
-            if line.startswith("Model")
-        ]
+        texts = [path.read_text() for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))]
     except OSError:
         return None
-    return ", ".join(names) or None
+    return ", ".join(name for text in texts for name in re.findall(r"^Model\S*\s+(.*)", text, re.M)) or None
 
 
 ROOT = Path(__file__).resolve().parents[2]

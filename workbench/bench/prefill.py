@@ -19,7 +19,7 @@ from ...kernels.cuda.clock import seconds_of
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
 from .contest import Calls, Contest, CudaClock, relative, require_right
-from .transformers import AttentionCore, Sizes, Transformer, dense
+from .transformers import AttentionCore, Sizes, Transformer, dense, models
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
 """The stack on torch's linear layers; accelerated; accelerated with the sums of the weights made once."""
@@ -47,10 +47,6 @@ class Contender:
     model: nn.Module
     layers: tuple[AcceleratedLayer, ...] = ()
 
-    @property
-    def packed_bytes(self) -> int:
-        return sum(layer.packed_bytes for layer in self.layers)
-
     def by_schemes(self, rows: int) -> list[AcceleratedLayer]:
         """The layers whose product is planned by a scheme for so many rows."""
         return [
@@ -71,12 +67,6 @@ def accelerated(model: nn.Module, config: AccelerateConfig) -> Contender:
     """A twin of a model, of the same parameters, whose linear layers run by schemes."""
     twin = copy.deepcopy(model, {id(one): one for one in model.parameters()})
     return Contender(twin, tuple(accelerate_(twin, config)))
-
-
-def contribution(model: nn.Module, x: Tensor) -> Tensor:
-    """Return what the blocks add to x: their own part of the result, which x would hide."""
-    result: Tensor = model(x) - x
-    return result
 
 
 def attention_share(model: nn.Module, call: Callable[[], object], device: str) -> float:
@@ -138,7 +128,7 @@ def _compared(contenders: Mapping[str, Contender], x: Tensor, wanted: Tensor | N
     towards `wanted`."""
     truth, gradients, worst = None, [], {"difference": 0.0}
     for name, contender in contenders.items():
-        result = contribution(contender.model, x)
+        result: Tensor = contender.model(x) - x  # what the blocks add, which x would hide
         if wanted is not None:
             result.backward(wanted)
             gradients.append([_taken(one) for one in (x, *contender.model.parameters())])
@@ -196,7 +186,7 @@ def _figures(
         offline = contenders[OFFLINE]
         figures["offline"] = seconds[DENSE] / seconds[OFFLINE]
         figures["packed_layers"] = sum(layer.packed_bytes > 0 for layer in offline.layers) / len(offline.layers)
-        figures["packed_bytes"] = offline.packed_bytes
+        figures["packed_bytes"] = sum(layer.packed_bytes for layer in offline.layers)
     return figures
 
 
@@ -228,11 +218,7 @@ def _between(start: Any, stop: Any) -> float:
     return float(start.elapsed_time(stop)) / 1e3
 
 
-STACKS: Mapping[str, Sizes] = {
-    "deepseek-r1": Sizes(7168, 128, 18432, latent=(1536, 512, 128, 64), gated=True, rms=True),
-    "qwen3.5-397b": Sizes(*(4096, 32, 11 * 1024, 2), kv=2, width=256, gated_attention=True, gated=True, rms=True),
-    "hunyuanvideo": Sizes(3072, 24, 12288, causal=False, joined=True, singles=2, rms=True, approximate="tanh"),
-}
+STACKS = models("e2e")
 """With as few blocks as give products of every kind: more would change no ratio.
 
 A dense block of DeepSeek-R1; blocks of Qwen3.5-397B with full attention, whose experts are one layer as wide as the 11

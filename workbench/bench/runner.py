@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from fnmatch import fnmatchcase
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -80,8 +79,9 @@ def run_cases(
 
     With `resume`, a row that the same code made on the same machine is taken as it is. Kernels of
     all others are compiled first, side by side. A case is begun only if it should end within the
-    budget (seconds, compilation included; the first one always is). A case that cannot run here
-    gives a row with the reason under `refused`, which is not kept: the next run tries it anew.
+    budget (seconds, compilation included; the first one always is): in the time of its last row, or else
+    of the longest case so far. A case that cannot run here gives a row with the reason under `refused`,
+    which is not kept: the next run tries it anew.
 
     Raises:
         VerificationError: a case computes something wrong; nothing of it was timed.
@@ -89,7 +89,7 @@ def run_cases(
     code = code_hash((*suite.sources, "workbench/bench"))
     done = journal.done(code, machine()) if resume else {}
     done = {key: row for key, row in done.items() if row["options"] == _plain(options)}
-    began = time.perf_counter()
+    known, longest, began = seconds_of_rows(journal), 0.0, time.perf_counter()
     _compile([case for case in cases if case.key not in done], say)
     started = False
     for number, case in enumerate(cases, start=1):
@@ -97,13 +97,20 @@ def run_cases(
             yield done[case.key]
             continue
         spent = time.perf_counter() - began
-        if budget is not None and started and spent + case.seconds > budget:
+        if budget is not None and started and spent + known.get(case.key, longest) > budget:
             continue
         started = True
-        row = _measured(suite, case, options, code, partial(_numbered, say, f"{number}/{len(cases)}"))
+        place = f"{number}/{len(cases)}"
+        row = _measured(suite, case, options, code, lambda text, place=place: say(f"{place} {text}"))  # type: ignore[misc]
+        longest = max(longest, row["seconds"])
         if row["refused"] is None:  # what can't run here must not stand where another machine's figures do
             journal.append(row)
         yield row
+
+
+def seconds_of_rows(journal: Journal) -> dict[str, float]:
+    """The seconds that the newest rows took, by key: what the next ones are expected to take."""
+    return {key: row["seconds"] for key, row in journal.newest().items() if "seconds" in row}
 
 
 def _compile(cases: list[Case], say: Say) -> None:
@@ -114,10 +121,6 @@ def _compile(cases: list[Case], say: Say) -> None:
 
     say(f"planning {len(calls)} rows")
     compile_ahead(calls, lambda compiled, kernels: say(f"{compiled} of {kernels} kernels compiled"))
-
-
-def _numbered(say: Say, number: str, text: str) -> None:
-    say(f"{number} {text}")
 
 
 def _measured(suite: Suite, case: Case, options: Options, code: str, say: Say) -> Row:

@@ -13,10 +13,9 @@ from ..products import sizes_of
 Row = TypeVar("Row")
 
 
-def two(text: str) -> tuple[int, int]:
-    """Two numbers such as 1024/16."""
-    first, second = map(int, text.split("/"))
-    return first, second
+def ints(text: str) -> tuple[int, ...]:
+    """Numbers such as 1024/16."""
+    return tuple(map(int, text.split("/")))
 
 
 READ: dict[str, Callable[[str], Any]] = {
@@ -25,7 +24,7 @@ READ: dict[str, Callable[[str], Any]] = {
     "float": float,
     "bool": "yes".__eq__,
     "Sizes": sizes_of,
-    "Sized": two,
+    "Sized": ints,
 }
 """Readers of cells, by the type that a field states."""
 

@@ -14,6 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...kernels.structured.pattern import parse_patterns
+from .table import ints, table
+
 Build = Callable[[str, int, int], nn.Module]
 """Builds the linear layer of a place in a block ("qkv", or "q", "k", "v"; "o", "gate", "up", "down", ...) for numbers
 of inputs and outputs."""
@@ -51,7 +54,9 @@ class Sizes:
     approximate: str = "none"
     model: str = ""
     layers: Mapping[str, Any] = field(default_factory=dict)
-    """What replaces the dense layers of places, as a paper lists it."""
+    """What replaces the dense layers of places, as a paper lists it: patterns, or a row of its table."""
+    suite: str = ""
+    name: str = ""
 
     def block(self, build: Build, feed_forward: nn.Module | None = None, **where: Any) -> nn.Module:
         """One block with its single ones; `feed_forward` has a norm and a residual of its own."""
@@ -77,6 +82,18 @@ class Sizes:
         n = self.features
         gate = build("gate", n, self.hidden) if self.gated else None
         return FeedForward(build("up", n, self.hidden), build("down", self.hidden, n), gate, self.approximate)
+
+
+def _layers_of(text: str) -> dict[str, Any]:
+    """What stands in a cell for places: names, or lists of Kronecker-sparse patterns, left-most factor first."""
+    pairs = (one.split("=") for one in text.split())
+    return {place: parse_patterns(what) if what.startswith("(") else what for place, what in pairs}
+
+
+def models(suite: str) -> dict[str, Sizes]:
+    """The transformers of a suite, by name: rows of data/transformers.csv."""
+    readers = {"tuple[int, int, int, int]": ints, "Mapping[str, Any]": _layers_of}
+    return {one.name: one for one in table(Sizes, "transformers", **readers) if one.suite == suite}
 
 
 class AttentionCore(nn.Module):

@@ -24,21 +24,13 @@ from ..output import answer, scheme_facts
 def command(
     *,
     files: tuple[str, ...] = argument("FILE..."),
-    name: str | None = option(
-        help="The name to store the scheme under (one file only). Default: the file's own, else its stem."
-    ),
-    source: str = option(default="", help="Where the scheme comes from, for its provenance."),
-    improved: bool = option(
-        help="Store the Pareto front only: skip dominated schemes, remove those that become dominated."
-    ),
-    keep_both: bool = option(help="Store schemes that are the same as a stored one up to symmetry, however good."),
-    allow_pickle: bool = option(help="Read object arrays of .npz files; nothing in them is run."),
-    target: Target | None = option(
-        type=TARGET, metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it."
-    ),
-    format_: str | None = option(
-        "--format", type=Choice(list(FORMATS)), help="The files' format. Default: by content."
-    ),
+    name: str | None = option(),
+    source: str = option(default=""),
+    improved: bool = option(),
+    keep_both: bool = option(),
+    allow_pickle: bool = option(),
+    target: Target | None = option(type=TARGET, metavar="TARGET"),
+    format_: str | None = option("--format", type=Choice(list(FORMATS))),
 ) -> None:
     """Verify schemes from files and store them in the catalogue. All are verified before the first is stored.
 

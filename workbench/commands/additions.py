@@ -27,19 +27,12 @@ from ..schemes import pool_argument
 def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME...", required=False),
-    every: bool = option(
-        "--all",
-        help="Every format at its best known rank: compare with the best known counts; with --time, look for fewer.",
-    ),
-    seconds: float | None = option(
-        "--time", type=DURATION, help="How long to try. Default: 10s; with --all no time, else for each format."
-    ),
+    every: bool = option("--all"),
+    seconds: float | None = option("--time", type=DURATION),
     seed: int = SEED,
-    as_is: bool = option(help="Use the given schemes only: no walks to others of the same rank."),
-    jobs: int = option(type=POSITIVE, default=1, help="Threads for the walks."),
-    out: Path | None = option(
-        metavar="FILE|DIR", help="Write the program there, as JSON; with --all every program into this folder."
-    ),
+    as_is: bool = option(),
+    jobs: int = option(type=POSITIVE, default=1),
+    out: Path | None = option(metavar="FILE|DIR"),
 ) -> None:
     """Find a program with few additions.
 

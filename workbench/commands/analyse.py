@@ -16,12 +16,10 @@ from ..output import answer, print_table
 def command(
     *,
     subject: str = argument(type=Choice(["causal"])),
-    names: tuple[str, ...] = option(
-        "--scheme", metavar="SCHEME", help="One for triangular products; more than one may be given."
-    ),
-    levels: int = option(type=click.IntRange(1, 8), default=1, help="Levels of recursion."),
-    errors: bool = option(help="Measure the errors in fp32, fp16 and bf16 too; takes a minute."),
-    picture: Path | None = option(metavar="FILE", help="Write a picture of the savings, as SVG."),
+    names: tuple[str, ...] = option("--scheme", metavar="SCHEME"),
+    levels: int = option(type=click.IntRange(1, 8), default=1),
+    errors: bool = option(),
+    picture: Path | None = option(metavar="FILE"),
 ) -> None:
     """Count the savings and costs of schemes in causal attention.
 

@@ -9,12 +9,12 @@ import click
 from ...errors import PlanError
 from ..bench.case import Options
 from ..bench.journal import Journal
-from ..bench.runner import SUITES, chosen_cases, find_suite, run_cases
+from ..bench.runner import SUITES, chosen_cases, find_suite, run_cases, seconds_of_rows
 from ..bench_report import bars_of, newest_rows, notes_of
 from ..destination import claim, claim_folder
 from ..help import lcma_command
 from ..options import DURATION, POSITIVE, Choice, argument, option
-from ..output import answer, cell, print_table, wants_json
+from ..output import answer, cell, figure, print_table, wants_json
 from ..products import Device
 from ..progress import Progress
 
@@ -23,31 +23,19 @@ from ..progress import Progress
 def command(
     *,
     suite: str | None = argument("SUITE", required=False),
-    patterns: tuple[str, ...] = option(
-        "--rows", metavar="PATTERN", help="Only rows whose name matches, such as '*4096*'."
-    ),
-    budget: float | None = option(
-        type=DURATION, help="Skip rows that are not expected to end within this time, such as 8m."
-    ),
-    resume: bool = option(
-        "--resume/--fresh", default=True, help="Reuse rows that the same code measured on this machine."
-    ),
-    out: Path = option(default=Path("docs/results"), help="The folder of the rows."),
-    device: str = option(type=Choice(["cpu", "cuda"]), default="cpu", help="What is measured."),
-    sample: int | None = option(type=POSITIVE, help="The number of shapes to sample."),
-    rounds: int | None = option(type=click.IntRange(1, 1000), help="Interleaved rounds of a row."),
-    sizes: tuple[int, ...] = option(
-        type=POSITIVE, help="Only these sides of matrices (exact), features of models (compress), or inputs (blr)."
-    ),
-    dtypes: tuple[str, ...] = option("--dtype", help="Only rows of this dtype."),
-    seed: int = option(default=0, help="Of the random matrices."),
-    measure: str | None = option(
-        type=Choice(["energy", "shares", "gradients"]),
-        help="In place of products' times: energy in J or times of gradients (ks, on a GPU), the share of linear "
-        "layers (e2e_ks).",
-    ),
-    picture: bool = option("--picture/--no-picture", default=True, help="Write a picture of all rows next to them."),
-    dry_run: bool = option(help="List the rows and measure nothing."),
+    patterns: tuple[str, ...] = option("--rows", metavar="PATTERN"),
+    budget: float | None = option(type=DURATION),
+    resume: bool = option("--resume/--fresh", default=True),
+    out: Path = option(default=Path("docs/results")),
+    device: str = option(type=Choice(["cpu", "cuda"]), default="cpu"),
+    sample: int | None = option(type=POSITIVE),
+    rounds: int | None = option(type=click.IntRange(1, 1000)),
+    sizes: tuple[int, ...] = option(type=POSITIVE),
+    dtypes: tuple[str, ...] = option("--dtype"),
+    seed: int = option(default=0),
+    measure: str | None = option(type=Choice(["energy", "shares", "gradients"])),
+    picture: bool = option("--picture/--no-picture", default=True),
+    dry_run: bool = option(),
 ) -> int:
     """Run a suite of benchmarks: interleaved, checked first, stored as rows.
 
@@ -70,15 +58,16 @@ def command(
     columns = found.columns if measure is None else found.flags[measure]
     options = Options(device, sample, rounds, dtypes, seed, sizes, measure or "")
     cases = chosen_cases(found, options, patterns)
+    journal = Journal(out / f"{found.name}-{device}.jsonl")
     if dry_run:
-        listed = [{"row": one.key, "seconds": one.seconds, "bars": [str(bar) for bar in one.bars]} for one in cases]
-        shown = [(case.key, f"{case.seconds:.0f} s", ", ".join(map(str, case.bars))) for case in cases]
-        answer(listed, lambda: print_table(("row", "about", "bars"), shown, prose=("bars",)))
+        known = seconds_of_rows(journal)
+        listed = [{"row": one.key, "seconds": known.get(one.key), "bars": [*map(str, one.bars)]} for one in cases]
+        shown = [(one.key, figure(known.get(one.key), ".0f"), ", ".join(map(str, one.bars))) for one in cases]
+        answer(listed, lambda: print_table(("row", "seconds, last", "bars"), shown, prose=("bars",)))
         return 0
     if not found.name.startswith("search"):  # its walks need no torch
         Device(device).require()
     claim_folder(out)
-    journal = Journal(out / f"{found.name}-{device}.jsonl")
     if not journal.rows():  # what stands beside rows was written with them
         for path in sorted(out.glob(f"{found.name}-{device}*")):
             claim(path)

@@ -12,7 +12,7 @@ from ..output import answer
 
 
 @lcma_command("cache", json="the result")
-def command(*, clear: bool = option(help="Delete it. Nothing is lost but the time to compile again.")) -> None:
+def command(*, clear: bool = option()) -> None:
     """Show or clear the compiled code that lcma keeps."""
     folder = cache_folder()
     files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []

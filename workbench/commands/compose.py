@@ -27,19 +27,12 @@ from ..output import answer
 def command(
     *,
     target: str | None = argument("[MxKxN]"),
-    everything: bool = option(
-        "--all",
-        help="Find the recipes for all formats up to 16x16x16 from the shipped schemes again, and write them to --out.",
-    ),
-    keep: bool = option("--add", help="Store the scheme in the catalogue."),
-    out: str | None = option(metavar="FILE", help="Write the scheme as lcma-json."),
-    ring: str = option(
-        type=Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False),
-        default="Z",
-        help="The ring of the schemes; ZT: coefficients -1, 0, 1.",
-    ),
-    explain: bool = option(help="Print the whole tree of constructions, with blocks and groups."),
-    dry_run: bool = option(help="Print the composition, build nothing."),
+    everything: bool = option("--all"),
+    keep: bool = option("--add"),
+    out: str | None = option(metavar="FILE"),
+    ring: str = option(type=Choice(["Z", "ZT", "Q", "Z2"], case_sensitive=False), default="Z"),
+    explain: bool = option(),
+    dry_run: bool = option(),
 ) -> None:
     """Compose the best scheme for a size from those of the catalogue.
 

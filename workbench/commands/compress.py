@@ -37,29 +37,17 @@ if TYPE_CHECKING:
 def command(
     *,
     model: Path = argument("MODEL.safetensors"),
-    out: Path | None = option(metavar="OUT.safetensors", help="The compressed model."),
-    what: str = option(
-        "--kind",
-        metavar="WHAT",
-        default="low-rank",
-        help="The structure: low-rank, monarch, blast or kronecker, with options as blast:blocks=4:steps=60, or a list "
-        "of Kronecker-sparse patterns as '(1,64,64,64)(64,64,64,1)'. Options: budget=0.5 (the part of the parameters "
-        "that factors may take), rank= in place of it (Monarch: of a block), blocks=16 (b1 = b2), steps=300 and "
-        "tolerance=0 (of the descent for BLAST).",
-    ),
-    layers: tuple[str, ...] = option(
-        "--layer",
-        metavar="NAME=WHAT",
-        help="Another structure, or dense, for layers whose name fits (h.*.attn.*). The first that fits counts.",
-    ),
-    layout: str = option(type=Choice(LAYOUTS), default="auto", help="Of the weights."),
-    calibration: str | None = option(metavar="X", help="Inputs of layers: X.npy (n, inputs), or a tensor a layer."),
-    batch: int = option(type=click.IntRange(1, 1 << 20), default=1024, help="Inputs of a product."),
-    measure: bool = option(help="Time every structure against the dense product."),
-    rounds: int = option(type=click.IntRange(1, 1000), default=7, help="Of --measure."),
-    device: Device = option(default="cpu", type=DEVICE, help="Of --measure and of predicted times."),
-    resume: bool = option("--resume/--fresh", default=True, help="Take layers that a broken run finished."),
-    dry_run: bool = option(help="Only show the layers and their structures."),
+    out: Path | None = option(metavar="OUT.safetensors"),
+    what: str = option("--kind", metavar="WHAT", default="low-rank"),
+    layers: tuple[str, ...] = option("--layer", metavar="NAME=WHAT"),
+    layout: str = option(type=Choice(LAYOUTS), default="auto"),
+    calibration: str | None = option(metavar="X"),
+    batch: int = option(type=click.IntRange(1, 1 << 20), default=1024),
+    measure: bool = option(),
+    rounds: int = option(type=click.IntRange(1, 1000), default=7),
+    device: Device = option(default="cpu", type=DEVICE),
+    resume: bool = option("--resume/--fresh", default=True),
+    dry_run: bool = option(),
 ) -> None:
     """Replace the linear weights of a stored model by structured ones, and report every layer.
 

@@ -21,18 +21,12 @@ def command(
     *,
     source: str = argument("IN"),
     destination: str = argument("OUT"),
-    to_format: str | None = option(
-        "--to", type=Choice(list(WRITERS)), help="The format to write. Default: by OUT's suffix."
-    ),
-    from_format: str | None = option(
-        "--from", type=Choice(list(FORMATS)), help="The format of IN. Default: by content."
-    ),
-    target: Target | None = option(
-        type=TARGET, metavar="TARGET", help="The bilinear map of the scheme, if IN does not state it."
-    ),
-    ring: Ring | None = option(type=RING, metavar="RING", help="The ring of the coefficients, where IN does not say."),
-    allow_pickle: bool = option(help="Read object arrays of .npz files; nothing in them is run."),
-    rounded: bool = option("--round", help="Write the exact scheme that rounding the coefficients gives."),
+    to_format: str | None = option("--to", type=Choice(list(WRITERS))),
+    from_format: str | None = option("--from", type=Choice(list(FORMATS))),
+    target: Target | None = option(type=TARGET, metavar="TARGET"),
+    ring: Ring | None = option(type=RING, metavar="RING"),
+    allow_pickle: bool = option(),
+    rounded: bool = option("--round"),
 ) -> None:
     """Verify a scheme file and write it in another format. OUT may be - for stdout."""
     if wants_json() and destination == "-":

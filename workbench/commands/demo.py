@@ -16,8 +16,8 @@ from ..output import print_json, wants_json
 @lcma_command("demo", json="the result")
 def command(
     *,
-    size: int = option(type=click.IntRange(64, 1 << 15), default=4096, help="The longest side."),
-    rounds: int = option(type=click.IntRange(1, 100), default=3, help="Interleaved timing rounds."),
+    size: int = option(type=click.IntRange(64, 1 << 15), default=4096),
+    rounds: int = option(type=click.IntRange(1, 100), default=3),
 ) -> None:
     """Find, prove, store and run a scheme, in about a minute.
 

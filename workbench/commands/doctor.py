@@ -27,10 +27,8 @@ PACKAGES = (*BASE, "torch", "triton", "numba-cuda")
 @lcma_command("doctor", json="the result")
 def command(
     *,
-    measured: bool = option("--profile", help="Measure this machine instead, for the planner: a minute."),
-    device: str | None = option(
-        type=Choice(["cpu", "cuda"]), help="The device to measure. Default: the processor and the GPU."
-    ),
+    measured: bool = option("--profile"),
+    device: str | None = option(type=Choice(["cpu", "cuda"])),
 ) -> int:
     """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:

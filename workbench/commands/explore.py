@@ -22,15 +22,10 @@ from ..schemes import pool_argument
 def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME..."),
-    radius: int = option(type=click.IntRange(0), default=2, help="The largest number of flips from SCHEMEs."),
-    limit: int = option(type=POSITIVE, default=20_000, help="The largest number of schemes to visit."),
-    orbits: bool = option(help="Distinguish schemes by invariants under changes of basis and roles (slower)."),
-    outs: tuple[Path, ...] = option(
-        "--out",
-        metavar="FILE",
-        help="Write the graph there, as GraphML, or as a picture by the suffix .png or .svg. May be given several "
-        "times.",
-    ),
+    radius: int = option(type=click.IntRange(0), default=2),
+    limit: int = option(type=POSITIVE, default=20000),
+    orbits: bool = option(),
+    outs: tuple[Path, ...] = option("--out", metavar="FILE"),
 ) -> None:
     """Show the flip graph around schemes, modulo 2.
 

@@ -23,13 +23,10 @@ from ..schemes import scheme_argument
 def command(
     *,
     scheme: str | None = argument("[SCHEME]"),
-    everything: bool = option("--all", help="Write the user's own schemes, one file each, into the folder --out."),
-    records: bool = option(
-        help="Write every full product up to 16x16x16 below the table of best known ranks into the folder --out, with "
-        "an index."
-    ),
-    format_: str = option("--format", type=Choice(list(WRITERS)), default="lcma-json", help="The format to write."),
-    out: str | None = option(metavar="FILE|FOLDER", help="Where to write. Default: stdout."),
+    everything: bool = option("--all"),
+    records: bool = option(),
+    format_: str = option("--format", type=Choice(list(WRITERS)), default="lcma-json"),
+    out: str | None = option(metavar="FILE|FOLDER"),
 ) -> int:
     """Write schemes of the catalogue as text.
 
@@ -43,20 +40,16 @@ def command(
         return _export_all(format_, Path(str(out)))
     if records:
         _export_records(format_, Path(str(out)))
-    else:
-        _export_one(str(scheme), format_, out)
-    return 0
-
-
-def _export_one(scheme: str, format_: str, out: str | None) -> None:
+        return 0
     if out is not None:
-        claim(out, [scheme])
-    found, certificate = scheme_argument(scheme)
+        claim(out, [str(scheme)])
+    found, certificate = scheme_argument(str(scheme))
     content = render(found, format_, certificate)
     if out is None:
         click.echo(content, nl=False)
     else:
         write(out, content)
+    return 0
 
 
 def _export_all(format_: str, folder: Path) -> int:

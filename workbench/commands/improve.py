@@ -26,22 +26,18 @@ from ..progress import COMPILING, Progress
 def command(
     *,
     targets: tuple[str, ...] = argument("[TARGET...]"),
-    goal: str | None = option(
-        "--for",
-        type=Choice(["closure"], case_sensitive=False),
-        help="closure: in place of TARGETs, all formats up to 16x16x16.",
-    ),
-    up_to: bool = option(help="Include every format that fits into a full product among the TARGETs."),
-    ring: str = option(default="Z", help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."),
+    goal: str | None = option("--for", type=Choice(["closure"], case_sensitive=False)),
+    up_to: bool = option(),
+    ring: str = option(default="Z"),
     seed: int = SEED,
-    seconds: float = option("--time", type=DURATION, default="60s", help="Stop after this time."),
-    jobs: int = option(type=POSITIVE, default=1, help="Threads of lifts, and of walks on a CPU."),
-    device: str = option(default="cpu", help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."),
+    seconds: float = option("--time", type=DURATION, default="60s"),
+    jobs: int = option(type=POSITIVE, default=1),
+    device: str = option(default="cpu"),
     address: str | None = RAY,
     workers: int | None = WORKERS,
-    out: Path | None = option(metavar="DIR", help="Store the run in a new folder, so that it can be resumed."),
-    retry: bool = option(help="Try routes again on which earlier runs spent half an hour without a gain."),
-    dry_run: bool = option(help="Show the targets with their gaps, and search nothing."),
+    out: Path | None = option(metavar="DIR"),
+    retry: bool = option(),
+    dry_run: bool = option(),
 ) -> int:
     """Improve the catalogue: ranks behind the best known ones, fronts of structured targets.
 

@@ -16,12 +16,12 @@ from ..schemes import pool_argument
 def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME..."),
-    ring: str = option(default="Z", help="Z, or Q, which allows fractions."),
+    ring: str = option(default="Z"),
     seed: int = SEED,
-    sparse: bool = option(help="Go to a sparse basis first: more ternary lifts of dense schemes."),
-    walks: int = option("--walk", type=click.IntRange(0), default=0, help="Neighbours to try for -1, 0, 1."),
-    signs: float = option(type=DURATION, default="0s", help="CP-SAT seconds on each for -1, 0, 1."),
-    jobs: int = option(type=POSITIVE, default=1, help="Threads. The lifts do not depend on it."),
+    sparse: bool = option(),
+    walks: int = option("--walk", type=click.IntRange(0), default=0),
+    signs: float = option(type=DURATION, default="0s"),
+    jobs: int = option(type=POSITIVE, default=1),
 ) -> int:
     """Lift schemes from Z2 or Z3 to the integers or the rationals.
 

@@ -17,18 +17,7 @@ from ..output import print_csv, print_json, print_table, wants_json
 from ..scheme_record import SchemeRecord
 
 _COLUMNS = ("name", "target", "ring", "rank", "best known", "full", "half", "additions", "shared", "origin", "digest")
-_RECORD_COLUMNS = (
-    "target",
-    "ring",
-    "rank",
-    "best known",
-    "gap",
-    "full",
-    "half",
-    "fewest additions",
-    "schemes",
-    "digest",
-)
+_RECORD_COLUMNS = (*_COLUMNS[1:5], "gap", *_COLUMNS[5:7], "fewest additions", "schemes", "digest")
 
 _BEST_FIRST = attrgetter("entry.rank", "entry.full_products", "entry.additions", "entry.digest")
 
@@ -44,8 +33,8 @@ def command(
         help="Only schemes of which this holds, such as 'rank<=23', ternary, ring=Z2, origin=user or name~sparse "
         f"(again for another). Fields: {', '.join(FIELDS)}. Operators: {' '.join(OPERATORS)}, ~ for a part of a text.",
     ),
-    records: bool = option(help="One row a target and ring: the lowest rank, and its gap to the best known."),
-    as_csv: bool = option("--csv", help="CSV."),
+    records: bool = option(),
+    as_csv: bool = option("--csv"),
 ) -> None:
     """List the schemes of the catalogue."""
     with Catalog.open() as catalog:

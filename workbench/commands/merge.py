@@ -19,7 +19,7 @@ from .status import print_runs
 def command(
     *,
     folders: tuple[Path, ...] = argument("DIR..."),
-    out: Path | None = option(metavar="FILE", help="Write the finds there too, one line each."),
+    out: Path | None = option(metavar="FILE"),
 ) -> None:
     """Merge the finds of several searches.
 

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ...errors import PlanError
 from ..help import lcma_command
-from ..options import argument, option
+from ..options import argument, group, option
 from ..output import figure, milliseconds, print_json, print_table, wants_json
-from ..product_options import ProductOptions, product_options
+from ..product_options import ProductOptions
 from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
 
 if TYPE_CHECKING:
-    from ..explanation import Considered, Explanation
+    from ...kernels import Decision
 
 
 @lcma_command("plan", json="the result")
 def command(
     *,
     arguments: tuple[str, ...] = argument("M K N|K"),
-    product: ProductOptions = product_options(ring="Plan an exact product in this ring; over Z of entries below 2^20."),
-    scheme: str = option(default="auto", help="Plan by this scheme only."),
-    levels: int | None = option(type=click.IntRange(0, 8), help="Levels of recursion of the named scheme. Default: 1."),
-    explain: bool = option(help="Print every term of the choice."),
-    profile: str | None = option(metavar="NAME|FILE", help="Plan for another machine. Default: this one."),
-    threads: int | None = option(type=click.IntRange(1, 1024), help="Default: those that BLAS may use."),
-    max_error: float | None = option(help="Bound on the error of an element, relative to K max|A| max|B|."),
+    product: ProductOptions = group(ProductOptions),
+    scheme: str = option(default="auto"),
+    levels: int | None = option(type=click.IntRange(0, 8)),
+    explain: bool = option(),
+    profile: str | None = option(metavar="NAME|FILE"),
+    threads: int | None = option(type=click.IntRange(1, 1024)),
+    max_error: float | None = option(),
 ) -> None:
     """Show how a product would be run, and why.
 
@@ -40,7 +41,7 @@ def command(
     GPU here the plan is for one like nvidia-h200.
     """
     from ...kernels import decision_for, strategies
-    from ..explanation import explanation
+    from ..explanation import dense_weight, explanation
 
     if (matrix := product.factored(arguments, max_error=max_error)) is not None:
         request = product.request_by(matrix)
@@ -57,53 +58,52 @@ def command(
         mend = f"measure them with lcma doctor --profile{' --device cuda' if request.device == 'cuda' else ''}"
         raise PlanError(f"{known}; {mend}, or choose another --dtype")
     if wants_json():
-        print_json(found.as_json())
+        print_json(found)
         return
-    used = decision.machine.profile
+    used, basis = decision.machine.profile, found["basis"]
     click.echo(f"{request} on {used.hardware} ({used.source}, {used.id})")
     click.echo(f"plan:      {decision.plan.candidate}: {decision.reason}")
     base = f"{decision.baseline.candidate} {_ms(decision.baseline_seconds)}"
-    gain = "" if found.ratio is None else f", {found.ratio:.3f} times as fast"
+    gain = "" if found["ratio"] is None else f", {found['ratio']:.3f} times as fast"
     memory = f"workspace {decision.plan.workspace / 1e6:.1f} MB"
-    click.echo(f"{found.basis + ':':<10} {_ms(decision.seconds)}, {base}{gain}; {memory}")
-    dense = found.dense_weight
+    click.echo(f"{basis + ':':<10} {_ms(decision.seconds)}, {base}{gain}; {memory}")
+    dense = dense_weight(decision, strategies(device.kind))
     if dense is not None and (explain or dense.ratio < 1):
         click.echo(f"dense:     {dense}")
     if explain:
-        _explain(found)
+        _explain(decision, found)
 
 
-def _explain(found: Explanation) -> None:
+def _explain(decision: Decision, found: Mapping[str, Any]) -> None:
     """Print all that an explanation holds beside the plan."""
     from ..roofline import roofline_checks
 
-    decision = found.decision
     if notes := decision.machine.profile.notes:
         click.echo(f"profile:   {notes}")
     for check in roofline_checks(decision.plan):
         click.echo(f"roofline:  {check}")
-    for margin in found.margins:
-        click.echo(f"margin:    {margin.text} less than the baseline's time ({margin.measured})")
+    for margin in found["margins"]:
+        click.echo(f"margin:    {margin['where']} less than the baseline's time ({margin['measured']})")
     columns = ("candidate", "level", "stage", "flop", "bytes", "flop/byte", "ms")
     rows = []
-    for candidate, stage in found.stages:
-        costs = (f"{stage.flops:.3e}", f"{stage.bytes:.3e}", f"{stage.intensity:.2f}")
-        rows.append((str(candidate), stage.level, stage.name, *costs, milliseconds(stage.seconds, ".3f")))
+    for one in found["terms"]:
+        costs = (f"{one['flops']:.3e}", f"{one['bytes']:.3e}", f"{one['intensity']:.2f}")
+        rows.append((one["candidate"], one["level"], one["stage"], *costs, milliseconds(one["seconds"], ".3f")))
     print_table(columns, rows, stay=("stage", "ms", "level"))
-    if found.considered:
+    if found["considered"]:
+        considered = []
+        for one in found["considered"]:
+            figures = (milliseconds(one["seconds"]), figure(one["ratio"], ".3f"), f"{one['workspace'] / 1e6:.0f}")
+            considered.append((one["label"], one["strategy"], one["method"], *figures, one["refused"]))
+        ms = f"{found['basis']} ms"
         print_table(
-            ("considered", "strategy", "method", f"{found.basis} ms", "ratio to baseline", "workspace MB", "refused"),
-            [_row(one) for one in found.considered],
-            stay=(f"{found.basis} ms", "ratio to baseline", "strategy", "method", "refused"),
+            ("considered", "strategy", "method", ms, "ratio to baseline", "workspace MB", "refused"),
+            considered,
+            stay=(ms, "ratio to baseline", "strategy", "method", "refused"),
             prose=("refused",),
         )
     for name, reason in decision.refused:
         click.echo(f"refused:   {name}: {reason}")
-
-
-def _row(one: Considered) -> tuple[str, ...]:
-    figures = (milliseconds(one.seconds), figure(one.ratio, ".3f"), f"{one.workspace / 1e6:.0f}")
-    return (one.candidate.label, one.candidate.strategy, one.candidate.method, *figures, one.refused or "")
 
 
 def _ms(seconds: float | None) -> str:

@@ -19,7 +19,7 @@ def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME..."),
     seed: int = SEED,
-    seconds: float = option("--time", type=DURATION, default="60s", help="Deterministic seconds."),
+    seconds: float = option("--time", type=DURATION, default="60s"),
 ) -> None:
     """Combine the products of several schemes into the cheapest scheme.
 

@@ -25,17 +25,9 @@ FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_pag
 def command(
     *,
     subject: str = argument(type=Choice([*PAGES, *FROM_ROWS, "figures"])),
-    out: Path | None = option(metavar="FILE|FOLDER", help="Where to write. Default: stdout; docs/figures."),
-    results: Path = option(
-        type=click.Path(path_type=Path, file_okay=False),
-        default=Path("docs/results"),
-        help="The folder with the rows of `lcma bench`, for all but catalogue, records and structured.",
-    ),
-    up_to: int = option(
-        type=click.IntRange(2, LARGEST),
-        default=LARGEST,
-        help="The longest side of the formats of the catalogue with --json.",
-    ),
+    out: Path | None = option(metavar="FILE|FOLDER"),
+    results: Path = option(type=click.Path(path_type=Path, file_okay=False), default=Path("docs/results")),
+    up_to: int = option(type=click.IntRange(2, LARGEST), default=LARGEST),
 ) -> None:
     """Write schemes, benchmarks and figures as pages and pictures.
 

@@ -22,14 +22,12 @@ from .search import report, watched
 def command(
     *,
     folder: Path = argument("DIR"),
-    seconds: float | None = option("--time", type=DURATION, help="A new limit, counted from the run's beginning."),
-    rounds: int | None = option(type=POSITIVE, help="A new number of rounds in all, of a search."),
-    count: int | None = option(type=POSITIVE, help="A new number of finds to stop at, of a search."),
-    jobs: int = option(type=POSITIVE, default=1, help="Threads. The finds of a search do not depend."),
-    address: str = option(
-        "--ray", default="", metavar="auto|local|HOST:PORT", help="Another Ray cluster than the run's for its workers."
-    ),
-    workers: int | None = option(type=POSITIVE, help="Another number of workers than the run's."),
+    seconds: float | None = option("--time", type=DURATION),
+    rounds: int | None = option(type=POSITIVE),
+    count: int | None = option(type=POSITIVE),
+    jobs: int = option(type=POSITIVE, default=1),
+    address: str = option("--ray", default="", metavar="auto|local|HOST:PORT"),
+    workers: int | None = option(type=POSITIVE),
 ) -> int:
     """Continue a search or an improvement from its folder.
 

@@ -13,10 +13,10 @@ from ...kernels.precision import arithmetic_of
 from ..contenders import max_error, relative_error, true_product
 from ..destination import claim
 from ..help import lcma_command
-from ..matrix_files import DTYPES, Operand, as_numpy, check_destination, file_of, read_operand, to_gpu, write_product
-from ..options import Choice, argument, option
+from ..matrix_files import Operand, as_numpy, check_destination, file_of, read_operand, to_gpu, write_product
+from ..options import argument, group, option
 from ..output import tell
-from ..product_options import ProductOptions, product_options, reject
+from ..product_options import ProductOptions, reject
 from ..products import FACTORS, Device, Told, causal_name, run_once
 from ..runs import run_exact, run_product
 from ..schemes import AUTO, planned_scheme
@@ -31,18 +31,10 @@ def command(
     scheme: str = argument("SCHEME|auto|K"),
     a: str = argument("A"),
     b: str | None = argument("[B]"),
-    levels: int | None = option(
-        type=click.IntRange(0, 12), help="Levels of recursion of the named scheme. Default: 1."
-    ),
-    product: ProductOptions = product_options(
-        ring="Multiply integers, or bit matrices (.npz), exactly in this ring.",
-        without=["batch"],
-        type=Choice(DTYPES),
-        metavar=None,
-        help="Convert the operands first. Default: as they are.",
-    ),
-    out: str | None = option(metavar="C", help="Where to write the product. Default: it is not written."),
-    check: bool = option(help="Compare with the classical product: in float64, or exactly for integers."),
+    levels: int | None = option(type=click.IntRange(0, 12)),
+    product: ProductOptions = group(ProductOptions, "batch"),
+    out: str | None = option(metavar="C"),
+    check: bool = option(),
 ) -> int:
     """Multiply the matrices of two files by a certified scheme, or by the fastest plan.
 

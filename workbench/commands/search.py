@@ -28,7 +28,7 @@ from ..help import lcma_command
 from ..interrupts import Interrupts
 from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
 from ..output import answer, print_json, print_table, wants_json
-from ..progress import Progress, beginning
+from ..progress import COMPILING, SOLVING, Progress
 from ..schemes import scheme_argument
 
 
@@ -36,82 +36,34 @@ from ..schemes import scheme_argument
 def command(
     *,
     target: str = argument("TARGET"),
-    rank: int | None = option(
-        type=POSITIVE, help="The rank to reach. Default: the best known one, else as low as --time allows."
-    ),
-    ring: str = option(default="Z", help="Z, Q, Z2 (nothing is lifted), or ZT (walks over -1, 0, 1)."),
+    rank: int | None = option(type=POSITIVE),
+    ring: str = option(default="Z"),
     seed: int = SEED,
-    seeds: int | None = option(
-        type=POSITIVE, help="The number of runs, with seeds from --seed on; prints a table of results."
-    ),
-    seconds: float | None = option(
-        "--time",
-        type=DURATION,
-        help="Stop after the round in which this is over. Default: 60s, no limit with --rounds.",
-    ),
-    rounds: int | None = option(type=POSITIVE, help="Stop after this number of rounds."),
-    walks: int | None = option(type=POSITIVE, help="Walks in a round. Default: by the target, mostly 4."),
-    steps: int | None = option(
-        type=POSITIVE, help="Steps of a walk in a round. Default: by the target, mostly 1000000."
-    ),
-    count: int = option(type=POSITIVE, default=1, help="Stop after this number of finds."),
-    walk: str = option(
-        default="",
-        help="The kind: flip, flip-zt (over -1, 0, 1), flip-z3 (modulo 3; with --ring Q halves), flip-c3 (symmetric), "
-        "flip-z2 (invariant under reversal; flip-z2:1,2,2 under the exchange of so many pairs of indices along m, k "
-        "and n), ... "
-        "Default: by the target.",
-    ),
-    orbits: str | None = option(
-        type=Choice(ORBITS),
-        help="Walks flip-c3z2 and flip-z2: orbits of any size, or whole ones that never become smaller. "
-        "Default: by the target.",
-    ),
-    plus_after: int | None = option(
-        "--plus", type=POSITIVE, help="Steps without a gain before a plus. Default: by the target."
-    ),
-    margin: int | None = option(type=POSITIVE, help="How far a plus may go above the best rank."),
-    restart_after: int | None = option(
-        "--restart", type=POSITIVE, help="Steps without a new lowest rank before a walk returns to its start."
-    ),
-    full: int | None = option(
-        type=click.IntRange(0), help="The largest number of full products; the others are half products."
-    ),
-    chance: float | None = option(
-        type=click.FloatRange(0, 1), help="The probability of a flip that leaves one more product full."
-    ),
-    nonzeros: int | None = option(type=POSITIVE, help="The largest number of nonzeros in a factor of a product."),
-    keep: str | None = option(
-        metavar="NAMES|SCHEME",
-        help="Products of the start that stay: m1,m4 as `lcma show` names them, or those that SCHEME has too.",
-    ),
-    objective: str | None = option(
-        help="What finds must improve: rank, cost (F + H/2), recursive, additions, nonzeros, coefficients, or "
-        "groups:MxKxN, the rank of the product with that format if products that share a factor are one. "
-        "Default: rank; cost for a mask with half blocks whose rank is not given."
-    ),
-    jobs: int = option(type=POSITIVE, default=1, help="Threads. The finds do not depend on it."),
-    device: str = option(default="cpu", help="The device of the walks: cpu, cuda, cuda:0,1 or cuda:all."),
+    seeds: int | None = option(type=POSITIVE),
+    seconds: float | None = option("--time", type=DURATION),
+    rounds: int | None = option(type=POSITIVE),
+    walks: int | None = option(type=POSITIVE),
+    steps: int | None = option(type=POSITIVE),
+    count: int = option(type=POSITIVE, default=1),
+    walk: str = option(default=""),
+    orbits: str | None = option(type=Choice(ORBITS)),
+    plus_after: int | None = option("--plus", type=POSITIVE),
+    margin: int | None = option(type=POSITIVE),
+    restart_after: int | None = option("--restart", type=POSITIVE),
+    full: int | None = option(type=click.IntRange(0)),
+    chance: float | None = option(type=click.FloatRange(0, 1)),
+    nonzeros: int | None = option(type=POSITIVE),
+    keep: str | None = option(metavar="NAMES|SCHEME"),
+    objective: str | None = option(),
+    jobs: int = option(type=POSITIVE, default=1),
+    device: str = option(default="cpu"),
     address: str | None = RAY,
     workers: int | None = WORKERS,
-    start: str | None = option(
-        metavar="SCHEME",
-        help="Where walks start: naive, compose, best (of a smaller format), a name or a file, of any format. "
-        "Default: naive.",
-    ),
-    ladder: str = option(
-        metavar="auto|none|FORMATS",
-        default="auto",
-        help="Smaller formats to search first, such as 4x4x4:47,4x4x5; auto selects some for sides beyond 4.",
-    ),
-    method: str = option(
-        "--by",
-        default="walks",
-        help="walks; triples: anneal inner products that share Strassen's products (formats with a side of 2); or "
-        "least-squares: solve the equations of --rank numerically and make the solutions rational.",
-    ),
-    out: Path | None = option(metavar="DIR", help="Store the run in a new folder, so that it can be resumed."),
-    dry_run: bool = option(help="Print what would be done."),
+    start: str | None = option(metavar="SCHEME"),
+    ladder: str = option(metavar="auto|none|FORMATS", default="auto"),
+    method: str = option("--by", default="walks"),
+    out: Path | None = option(metavar="DIR"),
+    dry_run: bool = option(),
 ) -> int:
     """Search for schemes of low rank; finds are certified and stored in the catalogue.
 
@@ -138,13 +90,8 @@ def command(
     naive_too, kept = masked and first is not None, None
     if first is not None and keep:
         first, kept = with_kept_first(keep, first, named)
-    policy: dict[str, Any] = {
-        "orbits": orbits,
-        "plus_after": plus_after,
-        "margin": margin,
-        "restart_after": restart_after,
-    }
-    policy |= {"chance": chance, "nonzeros": nonzeros, "full": full, "keep": kept}
+    policy: dict[str, Any] = {"orbits": orbits, "plus_after": plus_after, "margin": margin, "full": full, "keep": kept}
+    policy |= {"restart_after": restart_after, "chance": chance, "nonzeros": nonzeros}
     config = RunConfig(
         wanted.name,
         rank=rank,
@@ -197,19 +144,17 @@ def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
 
 def watched(config: RunConfig, run: Callable[..., Result], count: int) -> Result:
     """Run a search that shows its progress and stops when it is interrupted; its best `count` finds."""
-    known = known_rank(config)
-    with Progress(f"{config.target}: {beginning(config.method)}") as progress, Interrupts() as interrupts:
+    with Catalog.open() as catalog:
+        entries = catalog.entries(target=config.final_target.name, ring=config.output_ring.name)
+    known = f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
+    with (
+        Progress(f"{config.target}: {SOLVING if config.method == 'least-squares' else COMPILING}") as progress,
+        Interrupts() as interrupts,
+    ):
         result = run(
             on_event=lambda standing: progress.update(f"{standing.line}{known}"), stop=lambda: interrupts.wanted
         )
     return best_finds(result, count)
-
-
-def known_rank(config: RunConfig) -> str:
-    """The lowest rank in the catalogue of a target over the ring of a run, for its progress."""
-    with Catalog.open() as catalog:
-        entries = catalog.entries(target=config.final_target.name, ring=config.output_ring.name)
-    return f", {min(entry.rank for entry in entries)} in the catalogue" if entries else ""
 
 
 def report(result: Result, out: Path | None, start: Scheme | None = None) -> int:

@@ -23,7 +23,7 @@ from ..schemes import scheme_argument
 def command(
     *,
     scheme: str = argument("SCHEME"),
-    reproduce: bool = option(help="Repeat the steps of its provenance and compare the results."),
+    reproduce: bool = option(),
 ) -> int:
     """Show a scheme: equations, costs, certificate, provenance.
 

@@ -19,9 +19,7 @@ from ..site import build_site
 def command(
     *,
     out: str = argument("OUT"),
-    results: Path | None = option(
-        metavar="DIR", help="Show rows of lcma bench of this folder on the pages of the schemes that they name."
-    ),
+    results: Path | None = option(metavar="DIR"),
 ) -> int:
     """Write the catalogue as static pages into the folder OUT.
 

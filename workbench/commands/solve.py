@@ -15,11 +15,11 @@ from ..progress import Progress
 def command(
     *,
     target: Target = argument("TARGET", type=TARGET),
-    rank: int = option(type=POSITIVE, required=True, help="The number of products."),
-    ring: str = option(default="ZT", help="Z2, or ZT for coefficients -1, 0, 1."),
+    rank: int = option(type=POSITIVE, required=True),
+    ring: str = option(default="ZT"),
     seed: int = SEED,
-    seconds: float = option("--time", type=DURATION, default="60s", help="Deterministic seconds."),
-    prove: bool = option(help="Order the products: quicker to a proof that there is none."),
+    seconds: float = option("--time", type=DURATION, default="60s"),
+    prove: bool = option(),
 ) -> int:
     """Solve the Brent equations of a tiny target, or prove that they have no solution.
 

@@ -25,19 +25,16 @@ DTYPES = ("float32", "float64")
 def command(
     *,
     weight: str = argument("W"),
-    density: tuple[float, ...] = option(default=(0.5, 0.25, 0.125), help="Parameters at most."),
-    batch: int = option(type=click.IntRange(1, 1 << 20), default=4096, help="Inputs of a product."),
-    layout: str | None = option(type=LAYOUT, help="Of inputs and results: batch first (default) or batch last."),
-    device: Device = option(default="cpu", type=DEVICE, help="Of the predicted times."),
-    top: int = option(type=click.IntRange(1, 1000), default=20, help="Lists to print."),
-    patterns: str | None = option(metavar="LIST", help="One list instead, such as '(1,64,64,64)(64,64,64,1)'."),
-    by: str | None = option(
-        type=Choice(["hierarchical", "alternating", "all"]),
-        help="How the factors of --patterns are found. [default: all]",
-    ),
-    seed: int = option(default=0, help="Of alternating."),
-    out: Path | None = option(metavar="K.npz", help="Store the nearest matrix of --patterns."),
-    picture: Path | None = option(metavar="FILE.svg", help="Draw error against speed."),
+    density: tuple[float, ...] = option(default=(0.5, 0.25, 0.125)),
+    batch: int = option(type=click.IntRange(1, 1 << 20), default=4096),
+    layout: str | None = option(type=LAYOUT),
+    device: Device = option(default="cpu", type=DEVICE),
+    top: int = option(type=click.IntRange(1, 1000), default=20),
+    patterns: str | None = option(metavar="LIST"),
+    by: str | None = option(type=Choice(["hierarchical", "alternating", "all"])),
+    seed: int = option(default=0),
+    out: Path | None = option(metavar="K.npz"),
+    picture: Path | None = option(metavar="FILE.svg"),
 ) -> None:
     """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
 

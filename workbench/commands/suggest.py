@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 def command(
     *,
     sizes: tuple[int, ...] = argument("M K N|OUTPUTS INPUTS", type=click.IntRange(1, 1 << 24), required=False),
-    density: float | None = option(help="Parameters of a layer at most, as a part of the dense one's."),
-    batch: int = option(type=click.IntRange(1, 1 << 20), default=4096, help="Of the layer."),
-    layout: str | None = option(type=LAYOUT, help="Of inputs and outputs of the layer."),
-    dtype: str = option(type=Choice(DTYPES), default="float32", metavar="DTYPE", help="Of the products."),
-    ring: ExactRing | None = option(type=RING, help="Schemes for exact products in this ring."),
-    device: Device = option(default="cpu", type=DEVICE, help="Of the predicted times."),
-    top: int = option(type=click.IntRange(1, 100), default=5, help="Suggestions to print."),
-    profile: str | None = option(metavar="NAME|FILE", help="For another machine. Default: this one."),
+    density: float | None = option(),
+    batch: int = option(type=click.IntRange(1, 1 << 20), default=4096),
+    layout: str | None = option(type=LAYOUT),
+    dtype: str = option(type=Choice(DTYPES), default="float32", metavar="DTYPE"),
+    ring: ExactRing | None = option(type=RING),
+    device: Device = option(default="cpu", type=DEVICE),
+    top: int = option(type=click.IntRange(1, 100), default=5),
+    profile: str | None = option(metavar="NAME|FILE"),
 ) -> None:
     """List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.
 

@@ -11,12 +11,12 @@ import click
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..help import lcma_command
-from ..options import argument, option
+from ..options import argument, group, option
 from ..output import answer, print_table, wants_json
-from ..product_options import ProductOptions, product_options, reject
+from ..product_options import ProductOptions, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
-from ..schemes import AUTO, chosen_scheme, scheme_argument
+from ..schemes import AUTO, scheme_argument
 
 if TYPE_CHECKING:
     from ...kernels import Request
@@ -26,19 +26,12 @@ if TYPE_CHECKING:
 def command(
     *,
     scheme: str = argument("SCHEME|auto|K"),
-    named: str | None = option(
-        "--scheme",
-        metavar="SCHEME",
-        help="The same as the argument, where that is auto; of K the scheme in its blocks.",
-    ),
+    named: str | None = option("--scheme", metavar="SCHEME"),
     sizes: tuple[str, ...] = argument("[SIZE|M K N]"),
-    levels: tuple[int, ...] = option(
-        type=click.IntRange(1, 6),
-        help="Levels of recursion of the named scheme; may be given more than once. Default: 1.",
-    ),
-    product: ProductOptions = product_options(ring="Time exact products in this ring; over Z of entries below 2^20."),
-    rounds: int = option(type=click.IntRange(1, 1000), default=7, help="Of interleaved runs."),
-    record: bool = option(help="Store the measurements in the catalogue, with the named scheme."),
+    levels: tuple[int, ...] = option(type=click.IntRange(1, 6)),
+    product: ProductOptions = group(ProductOptions),
+    rounds: int = option(type=click.IntRange(1, 1000), default=7),
+    record: bool = option(),
 ) -> None:
     """Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.
 
@@ -76,13 +69,17 @@ def command(
         about = {"structure": matrix.structure.name, "kronecker": patterns, "layout": product.layout or "bsf"}
         about["size"] = request.shape
     else:
-        text = chosen_scheme(scheme, named)
+        if named not in (None, scheme) and scheme != AUTO:
+            raise click.UsageError(f"SCHEME is {scheme} and --scheme is {named}; give one of them")
+        text = named or scheme
         if text == AUTO and (levels or record):
             option = "--levels" if levels else "--record"
             raise click.UsageError(f"{option} is for a scheme that is named, not for auto")
         if product.ring is not None:
             reject("--ring", record=record)
-        shape = sizes_of(_size(sizes), causal_name(product.causal))
+        if len(sizes) not in (0, 1, 3):
+            raise click.UsageError("give one SIZE (512, 512x256x128), or three sizes M K N")
+        shape = sizes_of("x".join(sizes) or "2048", causal_name(product.causal))
         request = product.request(shape)
         if text != AUTO and (record or not product.causal):
             digest = scheme_argument(text.split("/")[0])[0].digest
@@ -102,17 +99,6 @@ def command(
         "rounds": rounds,
     }
     _show(found, request, about, device)
-
-
-def _size(sizes: tuple[str, ...]) -> str:
-    """Return the size that the arguments name, as one text.
-
-    Raises:
-        UsageError: there are several.
-    """
-    if len(sizes) not in (0, 1, 3):
-        raise click.UsageError("give one SIZE (512, 512x256x128), or three sizes M K N")
-    return "x".join(sizes) or "2048"
 
 
 def _show(found: Result, request: Request, data: dict[str, Any], device: Device) -> None:

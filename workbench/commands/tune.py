@@ -16,9 +16,9 @@ from ...errors import LcmaError, PlanError, SchemeFormatError
 from ...kernels.cpu.others import CpuLoadMonitor
 from ..bench.machine import BUSY_SHARE
 from ..help import lcma_command
-from ..options import DURATION, argument, option
+from ..options import DURATION, argument, group, option
 from ..output import answer, print_table
-from ..product_options import ProductOptions, product_options
+from ..product_options import ProductOptions
 from ..products import Sizes, causal_name, require_memory, sizes_given
 from ..progress import CountedProgress
 
@@ -31,16 +31,12 @@ if TYPE_CHECKING:
 def command(
     *,
     arguments: tuple[str, ...] = argument("[M K N|K]"),
-    file: Path | None = option("--from", metavar="SHAPES.csv", help="Tune many products."),
-    product: ProductOptions = product_options(
-        ring="Tune exact products in this ring; over Z of entries below 2^20.", without=["strategy"]
-    ),
-    top: int = option(type=click.IntRange(1, 64), default=6, help="Candidates to measure in addition to the baseline."),
-    rounds: int = option(type=click.IntRange(1, 1000), default=7, help="Of interleaved runs."),
-    budget: float | None = option(
-        type=DURATION, help="Skip products that are not expected to end within this time, such as 8m."
-    ),
-    again: bool = option(help="Measure products that were measured before, too."),
+    file: Path | None = option("--from", metavar="SHAPES.csv"),
+    product: ProductOptions = group(ProductOptions, "strategy"),
+    top: int = option(type=click.IntRange(1, 64), default=6),
+    rounds: int = option(type=click.IntRange(1, 1000), default=7),
+    budget: float | None = option(type=DURATION),
+    again: bool = option(),
 ) -> None:
     """Measure the best candidates for a product, and use the measured times in later plans.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -35,31 +35,23 @@ LONG_BYTES = 4 << 20
 
 STDIN = "-"
 
+THREADS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS")
+
 
 @dataclass(frozen=True)
 class Options:
     """The options, which apply to every file."""
 
-    methods: tuple[str, ...] = option(
-        "--method", type=Choice(list(METHODS)), help="How to prove; may be given several times. Default: exact."
-    )
-    ring: Ring | None = option(
-        type=RING, metavar="RING", help="Prove over this ring (Z, Q, Q(i), Z2, Z3, ...) and no other."
-    )
-    target: Target | None = option(
-        type=TARGET, metavar="TARGET", help="The bilinear map of the scheme, if the file does not state it."
-    )
-    format: str | None = option(type=Choice(list(FORMATS)), help="The files' format. Default: by content.")
-    allow_pickle: bool = option(help="Read object arrays of .npz files; nothing in them is run.")
-    recheck: bool = option(help="Repeat the proofs that the certificates in the files claim.")
-    stability: bool = option(help="Show the error bound and measured errors, too: no part of the proof.")
-    certificates: str | None = option(
-        "--certificate",
-        metavar="FILE|FOLDER",
-        help="Write the valid schemes with their certificates: one to a FILE.json, any number into a FOLDER.",
-    )
-    jobs: int = option(type=click.IntRange(1, 256), default=1, help="Processes to work with.")
-    quiet: bool = option("-q", "--quiet", help="The first line only, and that only for failures and warnings.")
+    methods: tuple[str, ...] = option("--method", type=Choice(list(METHODS)))
+    ring: Ring | None = option(type=RING, metavar="RING")
+    target: Target | None = option(type=TARGET, metavar="TARGET")
+    format: str | None = option(type=Choice(list(FORMATS)))
+    allow_pickle: bool = option()
+    recheck: bool = option()
+    stability: bool = option()
+    certificates: str | None = option("--certificate", metavar="FILE|FOLDER")
+    jobs: int = option(type=click.IntRange(1, 256), default=1)
+    quiet: bool = option("-q", "--quiet")
     as_json: bool = False
     force: bool = False
     many: bool = False
@@ -146,12 +138,14 @@ def _answers(sources: Sequence[tuple[str, bool]], options: Options, jobs: int) -
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
+    from unittest.mock import patch
 
     ignored = (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     chunk = max(1, min(64, len(sources) // (4 * jobs)))
     with ProcessPoolExecutor(min(jobs, len(sources)), get_context("spawn"), signal.signal, ignored) as pool:
         try:
-            with _one_thread_each():  # the processes start with the first of the work
+            # The processes start with the first of the work, each with one thread: with more they fight for the cores.
+            with patch.dict(os.environ, dict.fromkeys(THREADS, "1") | os.environ):
                 answers = pool.map(work, sources, chunksize=chunk)
             yield from answers
         except BrokenProcessPool:
@@ -159,18 +153,6 @@ def _answers(sources: Sequence[tuple[str, bool]], options: Options, jobs: int) -
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-@contextlib.contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Processes that start meanwhile multiply small matrices with one thread: with more they fight for the cores."""
-    fresh = [name for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS") if name not in os.environ]
-    os.environ.update(dict.fromkeys(fresh, "1"))
-    try:
-        yield
-    finally:
-        for name in fresh:
-            del os.environ[name]
 
 
 def _answer(source: tuple[str, bool], options: Options) -> Answer:
@@ -201,17 +183,13 @@ def _reports(file: str, options: Options) -> list[AnyReport]:
     if file == STDIN:
         return _standard_input(options)
     size = Path(file).stat().st_size if Path(file).is_file() else 0
-    if size >= LONG_BYTES and not options.quiet:
-        with Progress(f"reading and verifying {file}, {size >> 20} MiB") as progress:
+    long = size >= LONG_BYTES and not options.quiet
+    with Progress(f"reading and verifying {file}, {size >> 20} MiB") if long else nullcontext() as progress:
+        if progress is not None:
             progress.announce()
-            return _verified(file, options)
-    return _verified(file, options)
-
-
-def _verified(file: str, options: Options) -> list[AnyReport]:
-    if options.recheck:
-        return recheck_file(file, options.allow_pickle)
-    return verify_file(file, options.methods, options.format, options.target, options.ring, options.allow_pickle)
+        if options.recheck:
+            return recheck_file(file, options.allow_pickle)
+        return verify_file(file, options.methods, options.format, options.target, options.ring, options.allow_pickle)
 
 
 def _standard_input(options: Options) -> list[AnyReport]:

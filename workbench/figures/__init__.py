@@ -1,5 +1,58 @@
-"""The figures of the documentation, drawn from the rows of benchmarks and from the catalogue."""
+"""The figures of the documentation, drawn from the rows of benchmarks and from the catalogue: all of them by name."""
 
-from .registry import FIGURES, Written, write_figures
+from __future__ import annotations
 
-__all__ = ["FIGURES", "Written", "write_figures"]
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ...home import write_atomic
+from ..bench.picture import save
+from . import accuracy, discovery, kronecker, maps, ranks, speed
+from .canvas import Figure
+from .kronecker import BMM_FIGURE, GENERIC_FIGURE
+
+_LAYOUTS = "ks-cuda.jsonl, both layouts"
+
+FIGURES = (
+    Figure("speedup", "cpu-cpu.jsonl or gpu-cuda.jsonl", speed.speedups, speed.draw_speedups),
+    Figure("roofline", "gpu-cuda.jsonl", speed.float32_points, speed.draw_roofline),
+    Figure("accuracy", "precision-cpu.jsonl", accuracy.errors, accuracy.draw_errors),
+    Figure("ranks", "the shipped catalogue", ranks.gaps, ranks.draw_ranks),
+    Figure("discovery", "search-cpu.jsonl", discovery.times, discovery.draw_discovery),
+    Figure("ks-map", "ks-cuda.jsonl or ks-cpu.jsonl", maps.patterns, maps.draw_ks),
+    Figure("ks-generic", _LAYOUTS, partial(kronecker.speedups, GENERIC_FIGURE), kronecker.draw_generic),
+    Figure("ks-bmm", _LAYOUTS, partial(kronecker.speedups, BMM_FIGURE), kronecker.draw_bmm),
+    Figure("ks-layouts", _LAYOUTS, kronecker.layout_ratios, kronecker.draw_layouts),
+    Figure("blr-map", "blr-cuda.jsonl or blr-cpu.jsonl", maps.layers, maps.draw_blr),
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A figure that was written, or why it was not."""
+
+    name: str
+    alt: str
+    missing: str = ""
+
+
+def write_figures(results: Path, out: Path) -> list[Written]:
+    """Write NAME.svg with NAME.txt, its alternative text, for every figure whose rows are there.
+
+    The same rows give the same bytes.
+
+    Raises:
+        PlanError: matplotlib is not installed.
+        OSError: `out` can't be written.
+    """
+    done = []
+    for figure in FIGURES:
+        if not (found := figure.rows(results)):
+            done.append(Written(figure.name, "", f"no rows: needs {figure.needs} in {results}"))
+            continue
+        drawn = figure.draw(found)
+        save(drawn.figure, out / f"{figure.name}.svg")
+        write_atomic(out / f"{figure.name}.txt", drawn.alt + "\n")
+        done.append(Written(figure.name, drawn.alt))
+    return done

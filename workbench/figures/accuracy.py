@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .canvas import COLOURS, MARKERS, Drawn, axes, labelled, rows_of
+from .canvas import COLOURS, MARKERS, Drawn, axes, rows_of
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47")
 
@@ -21,7 +21,7 @@ def errors(results: Path) -> dict[str, dict[int, float]]:
 
 def draw_errors(found: dict[str, dict[int, float]]) -> Drawn:
     """A line a scheme."""
-    figure, panel = axes()
+    figure, panel = axes("Accuracy, float32", "levels of recursion", "error / classical error")
     for place, (name, ratios) in enumerate(found.items()):
         levels = sorted(ratios)
         panel.plot(levels, [ratios[level] for level in levels], marker=MARKERS[place], color=COLOURS[place], label=name)
@@ -29,7 +29,6 @@ def draw_errors(found: dict[str, dict[int, float]]) -> Drawn:
     panel.set_yscale("log", base=2)
     panel.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
     panel.legend(fontsize=10)
-    labelled(panel, "levels of recursion", "error / classical error", "Accuracy, float32")
     words = "; ".join(
         f"{name} {', '.join(f'{ratio:.1f}' for ratio in ratios.values())}" for name, ratios in found.items()
     )

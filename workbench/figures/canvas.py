@@ -35,22 +35,18 @@ class Figure:
     draw: Callable[[Any], Drawn]
 
 
-def axes(width: float = WIDTH, height: float = HEIGHT) -> tuple[Any, Any]:
-    """An empty figure and its axes in the common style."""
-    figure, panel = new_figure(width, height)
+def axes(title: str, x: str = "", y: str = "", height: float = HEIGHT) -> tuple[Any, Any]:
+    """An empty figure and its axes in the common style, with a title and labels that stay readable at 400 pixels."""
+    figure, panel = new_figure(WIDTH, height)
+    panel.set_title(title, fontsize=12, loc="left")
+    panel.set_xlabel(x, fontsize=11)
+    panel.set_ylabel(y, fontsize=11)
     for side in ("top", "right"):
         panel.spines[side].set_visible(False)
     panel.tick_params(labelsize=11)
     panel.grid(color="0.9")
     panel.set_axisbelow(True)
     return figure, panel
-
-
-def labelled(panel: Any, x: str, y: str, title: str) -> None:
-    """The labels of the axes and a title, in type that stays readable at 400 pixels."""
-    panel.set_xlabel(x, fontsize=11)
-    panel.set_ylabel(y, fontsize=11)
-    panel.set_title(title, fontsize=12, loc="left")
 
 
 def rows_of(results: Path, name: str) -> dict[str, Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .canvas import COLOURS, Drawn, axes, labelled, rows_of
+from .canvas import COLOURS, Drawn, axes, rows_of
 
 _TIME = re.compile(r"time (\S+ \S+) seed \d+")
 
@@ -26,7 +26,7 @@ def times(results: Path) -> dict[str, list[float]]:
 
 def draw_discovery(found: dict[str, list[float]]) -> Drawn:
     """A step line a target."""
-    figure, panel = axes()
+    figure, panel = axes("Time to the best known rank", "seconds, one machine of two cores", "share of seeds")
     words = []
     for place, (name, seconds) in enumerate(found.items()):
         reached = [value for value in seconds if value != float("inf")]
@@ -39,5 +39,4 @@ def draw_discovery(found: dict[str, list[float]]) -> Drawn:
     panel.set_xticks([], minor=True)
     panel.set_ylim(0, 1.02)
     figure.legend(loc="outside lower center", ncols=2, fontsize=10)
-    labelled(panel, "seconds, one machine of two cores", "share of seeds", "Time to the best known rank")
     return Drawn(figure, f"Time from the naive scheme to the best known rank on a processor: {'; '.join(words)}.")

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from ..bench.ks_tables import AUTO, BEST, BMM, COMPARISONS, EVERY, PAPER, PERMUTED, Comparison, products, times_of
-from .canvas import COLOURS, Drawn, axes, labelled, rows_of
+from .canvas import COLOURS, Drawn, axes, rows_of
 
 DTYPE = "float32"
 
@@ -73,7 +73,7 @@ def layout_ratios(results: Path) -> dict[str, list[float]]:
 def _draw_sizes(comparison: Comparison, y: str, title: str, about: str, points: Sequence[Speedup]) -> Drawn:
     """A box for each decade of sizes, a dot for each pattern (hollow: at least), and the paper's median dashed: that of
     the patterns that were won, in Table 2; of BMM over all other baselines."""
-    figure, panel = axes()
+    figure, panel = axes(title, "rows x columns (dashed: the paper's median, A100)", y)
     paper = PAPER[DTYPE, BEST][1][0 if comparison == GENERIC_FIGURE else 1][1]
     assert paper is not None
     for hollow in (False, True):
@@ -101,7 +101,6 @@ def _draw_sizes(comparison: Comparison, y: str, title: str, about: str, points: 
     ticks = [tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if 0.8 * low <= tick <= 1.3 * high]
     panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     panel.set_yticks([], minor=True)
-    labelled(panel, "rows x columns (dashed: the paper's median, A100)", y, title)
     medians = ", ".join(f"{median(ratios):.2g} at 1e{decade} ({len(ratios)})" for decade, ratios in decades.items())
     bounds = sum(one.at_least for one in points)
     hollow_dots = f" {bounds} ratios are lower bounds." if bounds else ""
@@ -130,13 +129,14 @@ draw_bmm = partial(
 
 def draw_layouts(ratios: dict[str, list[float]]) -> Drawn:
     """A box for each contender, and a diamond at the paper's median where it states one."""
-    figure, panel = axes()
+    figure, panel = axes(
+        "Figure 14: layouts, float32", "diamonds: the paper (its kernel, bmm)", "batch-first / batch-last"
+    )
     panel.boxplot(list(ratios.values()), whis=WHISKERS, showfliers=False, medianprops={"color": "black"})
     panel.axhline(1.0, color="0.3", linewidth=1)
     stated = [(place, LAYOUT_RATIOS[name]) for place, name in enumerate(ratios, 1) if name in LAYOUT_RATIOS]
     panel.plot(*zip(*stated, strict=True), "D", color="0.3", markersize=6, markerfacecolor="none")
     panel.set_xticks(range(1, len(ratios) + 1), [NAMES.get(name, name) for name in ratios])
-    labelled(panel, "diamonds: the paper (its kernel, bmm)", "batch-first / batch-last", "Figure 14: layouts, float32")
     words = ", ".join(f"{NAMES.get(name, name)} {median(found):.2f} ({len(found)})" for name, found in ratios.items())
     return Drawn(
         figure,

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from .canvas import MARKERS, Drawn, axes, labelled, rows_of
+from .canvas import MARKERS, Drawn, axes, rows_of
 
 KINDS = {"low-rank": 0.8, "monarch": 1.0, "blast": 1.25}
 """Kinds of block low-rank matrices, and the factor by which their dots stand beside the number of inputs."""
@@ -40,12 +40,11 @@ def layers(results: Path) -> list[tuple[str, int, int, float]]:
 
 def draw_ks(found: list[tuple[float, float, float]]) -> Drawn:
     """Kronecker-sparse products at density and size, over the best baseline."""
-    figure, panel = axes()
+    figure, panel = axes("Kronecker-sparse products", "density", "size")
     densities, sizes, ratios = zip(*found, strict=True)
     dots = panel.scatter(densities, sizes, c=ratios, **_colours(ratios))
     figure.colorbar(dots, ax=panel, label="best baseline's time / ours")
     _logarithmic(panel)
-    labelled(panel, "density", "size", "Kronecker-sparse products")
     return Drawn(
         figure,
         f"Speed of Kronecker-sparse products over the best baseline by density and size: {_wins(ratios)} patterns are "
@@ -55,7 +54,7 @@ def draw_ks(found: list[tuple[float, float, float]]) -> Drawn:
 
 def draw_blr(found: list[tuple[str, int, int, float]]) -> Drawn:
     """Block low-rank layers at the number of inputs and the size of the dense weight, over the dense layer."""
-    figure, panel = axes()
+    figure, panel = axes("Block low-rank layers", "inputs at once", "size of the dense weight")
     ratios = [ratio for *_, ratio in found]
     texts = []
     for (kind, beside), marker in zip(KINDS.items(), MARKERS, strict=False):
@@ -68,7 +67,6 @@ def draw_blr(found: list[tuple[str, int, int, float]]) -> Drawn:
     figure.colorbar(dots, ax=panel, label="dense layer's time / ours")
     _logarithmic(panel)
     panel.legend(fontsize=9, loc="center", bbox_to_anchor=(0.38, 0.5))
-    labelled(panel, "inputs at once", "size of the dense weight", "Block low-rank layers")
     return Drawn(
         figure,
         "Speed of block low-rank layers over the dense layer by inputs and size; faster are " + ", ".join(texts) + ".",

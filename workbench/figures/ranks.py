@@ -25,7 +25,7 @@ def draw_ranks(found: dict[tuple[int, int, int], tuple[int, int]]) -> Drawn:
     """A cell a format."""
     from matplotlib.patches import Rectangle
 
-    figure, panel = axes(5.0, 2.9)
+    figure, panel = axes("Rank over Z, and distance from the best known", height=2.9)
     rows = [(m, k) for m in range(2, LARGEST + 1) for k in range(m, LARGEST + 1)]
     columns = sorted({n for _, _, n in found})
     for (m, k, n), (ours, known) in found.items():
@@ -42,7 +42,6 @@ def draw_ranks(found: dict[tuple[int, int, int], tuple[int, int]]) -> Drawn:
     panel.set_yticks([place + 0.5 for place in range(len(columns))], [f"x{n}" for n in columns], fontsize=11)
     panel.grid(visible=False)
     panel.tick_params(length=0)
-    panel.set_title("Rank over Z, and distance from the best known", fontsize=12, loc="left")
     for spine in panel.spines.values():
         spine.set_visible(False)
     equal = sum(ours <= known for ours, known in found.values())

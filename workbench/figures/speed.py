@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .canvas import COLOURS, MARKERS, Drawn, axes, labelled, rows_of
+from .canvas import COLOURS, MARKERS, Drawn, axes, rows_of
 
 _CPU = re.compile(r"(float32|float64) (\d+) 2T")
 _GPU = re.compile(r"(?:auto|product) (?!tf32)(\w+) (\d+)(?: (\S+))?")
@@ -33,7 +33,7 @@ def speedups(results: Path) -> dict[str, Series]:
 
 def draw_speedups(devices: dict[str, Series]) -> Drawn:
     """Time of the vendor's product over ours, by size."""
-    figure, panel = axes()
+    figure, panel = axes("Square products", "rows and columns", "vendor's time / ours")
     lines, words = 0, []
     for device, series in devices.items():
         for dtype, ratios in sorted(series.items()):
@@ -54,7 +54,6 @@ def draw_speedups(devices: dict[str, Series]) -> Drawn:
     sizes = sorted({size for series in devices.values() for ratios in series.values() for size in ratios})
     panel.set_xticks(sizes, [str(size) for size in sizes], rotation=30)
     panel.legend(fontsize=9, ncols=2)
-    labelled(panel, "rows and columns", "vendor's time / ours", "Square products")
     return Drawn(figure, f"Speed-up over the vendor's product by size: {'; '.join(words)}.")
 
 
@@ -74,7 +73,7 @@ def float32_points(results: Path) -> dict[float, dict[str, float]]:
 
 def draw_roofline(found: dict[float, dict[str, float]]) -> Drawn:
     """The best rate of a scheme against operations per byte in float32, and the card's peak."""
-    figure, panel = axes()
+    figure, panel = axes("H200, float32", "operations per byte", "effective TFLOP/s")
     places = sorted(found)
     panel.plot(places, [min(PEAK, BANDWIDTH * place) / 1e12 for place in places], color="0.3", label="peak of the card")
     panel.plot(places, [found[x]["vendor"] for x in places], "s", markersize=4, color=COLOURS[4], label="torch")
@@ -86,7 +85,6 @@ def draw_roofline(found: dict[float, dict[str, float]]) -> Drawn:
     panel.set_xticks([], minor=True)
     panel.set_ylim(bottom=0)
     panel.legend(fontsize=10)
-    labelled(panel, "operations per byte", "effective TFLOP/s", "H200, float32")
     top, vendor = max(rate for _, rate in best), max(found[x]["vendor"] for x in places)
     return Drawn(
         figure,

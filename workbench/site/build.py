@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from .folder import Folder, replaced
 from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured
 from .listing import data_script, family, listing, shortest_name
-from .pages import STATIC, Pages, read
+from .pages import STATIC, read, templates
 
 MAX_KIN, FAMILIES = 60, ("Made from", "Others made from it")
 """Parents, and children, that a page links, and what it calls them."""
@@ -63,7 +63,7 @@ def build_site(
         LcmaError: `out` can't be written.
     """
     # Inside built documentation, of which Sphinx's inventory is the sign, every page links to it.
-    pages = Pages(docs="../index.html" if (out.absolute().parent / "objects.inv").is_file() else None)
+    pages = templates(docs="../index.html" if (out.absolute().parent / "objects.inv").is_file() else None)
     rows = {} if results is None else benchmarks(results)
     with writing(out), replaced(out) as folder:
         damaged: list[str] = []
@@ -74,7 +74,7 @@ def build_site(
 
 def _fill(
     folder: Folder,
-    pages: Pages,
+    pages: Any,
     catalog: Catalog,
     damaged: list[str],
     on_progress: Callable[[str], None],
@@ -94,8 +94,8 @@ def _fill(
         "records": records(listed),
         "damaged": damaged,
     }
-    folder.write("index.html", pages.render("index.html", **index))
-    folder.write("verify.html", pages.render("verify.html"))
+    folder.write("index.html", pages.get_template("index.html").render(index))
+    folder.write("verify.html", pages.get_template("verify.html").render())
     by_digest = {row.entry.digest: row for row in listed}
     families = family(catalog, listed)
     for position, row in enumerate(listed):
@@ -115,21 +115,13 @@ def _fill(
             "call": shortest_name(row),
             "measurements": own + rows.get(row.entry.name or "", [])[-MAX_MEASUREMENTS:],
         }
-        folder.write(row.page, pages.render("scheme.html", **values))
+        folder.write(row.page, pages.get_template("scheme.html").render(values))
     return len(listed)
 
 
-@dataclass(frozen=True)
-class _Kin:
-    """A parent or a child: a row of ours, or the digest of a scheme that is not in the catalogue."""
-
-    digest: str
-    relation: str
-    row: SchemeRecord | None
-
-
-def _kin(pairs: list[tuple[str, str]], by_digest: Mapping[str, SchemeRecord]) -> list[_Kin]:
-    return [_Kin(digest, relation, by_digest.get(digest)) for digest, relation in pairs]
+def _kin(pairs: Iterable[tuple[str, str]], by_digest: Mapping[str, SchemeRecord]) -> list[dict[str, Any]]:
+    """Parents or children for a template: `row` is a row of ours, None for a scheme that is not in the catalogue."""
+    return [{"digest": one, "relation": relation, "row": by_digest.get(one)} for one, relation in pairs]
 
 
 def _values(row: SchemeRecord, by_digest: Mapping[str, SchemeRecord]) -> dict[str, Any]:
@@ -145,7 +137,7 @@ def _values(row: SchemeRecord, by_digest: Mapping[str, SchemeRecord]) -> dict[st
         "certificate": certificate,
         "proofs": proofs_of(certificate),
         "provenance": provenance_of(origin),
-        "steps": [(step, _kin([(digest, "") for digest in step.of], by_digest)) for step in origin.history],
+        "steps": [(step, _kin(((digest, "") for digest in step.of), by_digest)) for step in origin.history],
         "origin": origin_of(origin),
         "title": scheme.name or f"{row.label}:{row.entry.rank}",
         "runs": not (scheme.ring.characteristic or scheme.gaussian) and scheme.target.is_product,

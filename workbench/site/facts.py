@@ -9,7 +9,7 @@ from pathlib import Path
 from ...schemes_db import Certificate, Provenance, Scheme, costs
 from ..bench.journal import Row
 from ..figures.canvas import rows_of
-from ..output import ratio
+from ..output import figure, ratio
 from ..scheme_record import SchemeRecord
 
 MAX_TEXT = 1_000
@@ -48,25 +48,22 @@ def shown(text: object, limit: int = MAX_TEXT) -> str:
 def costs_of(row: SchemeRecord) -> list[Fact]:
     """The costs of a scheme."""
     entry, known, scheme = row.entry, row.known, row.scheme
-    facts = [Fact("Rank", f"{entry.rank:,}", "products of blocks")]
-    if known:
-        split = f" = {known.full} full + {known.half} half" if known.half else ""
-        facts.append(Fact("Best known rank", f"{known.rank:,}{split}", known.source))
-    if entry.half_products:
-        facts.append(Fact("Products", f"{entry.full_products} full + {entry.half_products} half"))
-    facts.append(Fact("One level", ratio(costs.one_level_cost(scheme)), "multiplications over the classical dense"))
     recursive, exponent = costs.recursive_cost(scheme), costs.exponent(scheme)
-    if recursive is not None:
-        facts.append(Fact("Recursive", ratio(recursive), "halves recurse, full products are classical"))
-    if exponent is not None:
-        facts.append(Fact("Exponent ω", f"{exponent:.6f}", "3 log R / log mkn"))
-    facts.append(Fact("Additions", f"{entry.additions:,}", "every sum on its own"))
-    if entry.additions_cse is not None:
-        facts.append(Fact("Additions, shared", f"{entry.additions_cse:,}", "common sums computed once"))
-    nonzeros = " + ".join(f"{count:,}" for count in costs.nonzeros(scheme))
-    facts.append(Fact("Nonzeros", f"{entry.nonzeros:,}", f"{nonzeros} in U, V, W"))
-    facts.append(Fact("Growth factor", f"{entry.growth:.6g}", "error growth of one level"))
-    return facts
+    split = f" = {known.full} full + {known.half} half" if known and known.half else ""
+    parts = " + ".join(f"{count:,}" for count in costs.nonzeros(scheme))
+    facts: tuple[tuple[str, str | None, str], ...] = (
+        ("Rank", f"{entry.rank:,}", "products of blocks"),
+        ("Best known rank", f"{known.rank:,}{split}" if known else None, known.source if known else ""),
+        ("Products", f"{entry.full_products} full + {entry.half_products} half" if entry.half_products else None, ""),
+        ("One level", ratio(costs.one_level_cost(scheme)), "multiplications over the classical dense"),
+        ("Recursive", None if recursive is None else ratio(recursive), "halves recurse, full products are classical"),
+        ("Exponent ω", figure(exponent, ".6f"), "3 log R / log mkn"),
+        ("Additions", f"{entry.additions:,}", "every sum on its own"),
+        ("Additions, shared", figure(entry.additions_cse, ","), "common sums computed once"),
+        ("Nonzeros", f"{entry.nonzeros:,}", f"{parts} in U, V, W"),
+        ("Growth factor", f"{entry.growth:.6g}", "error growth of one level"),
+    )
+    return [Fact(name, value, note) for name, value, note in facts if value]
 
 
 def coefficients_of(scheme: Scheme) -> str:

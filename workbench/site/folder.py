@@ -38,11 +38,6 @@ class Folder:
         path.write_bytes(payload)
         self.sizes[name] = len(payload)
 
-    def seal(self) -> None:
-        """Write the list of files, which marks the folder as a site."""
-        files = sorted([*self.sizes, MARKER])
-        self.write(MARKER, json.dumps({"lcma_site": 1, "files": files}, indent=1) + "\n")
-
 
 @contextlib.contextmanager
 def replaced(out: Path) -> Iterator[Folder]:
@@ -60,7 +55,8 @@ def replaced(out: Path) -> Iterator[Folder]:
         fresh.mkdir()
         folder = Folder(fresh)
         yield folder
-        folder.seal()
+        files = sorted([*folder.sizes, MARKER])
+        folder.write(MARKER, json.dumps({"lcma_site": 1, "files": files}, indent=1) + "\n")
         _refuse_foreign(out)
         if out.exists():
             os.rename(out, old)

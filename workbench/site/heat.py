@@ -86,8 +86,9 @@ def heat_maps(listed: Sequence[SchemeRecord]) -> list[HeatMap]:
 
 def _heat_map(ring: Ring, listed: Sequence[SchemeRecord]) -> HeatMap:
     best: dict[tuple[int, ...], SchemeRecord] = {}
+    over = (ring.name, "Z", "Q") if ring.gaussian else (ring.name, "Z")  # schemes that are ones over it as they stand
     for row in listed:
-        if row.target.is_general and _holds_over(row.entry.ring, ring):
+        if row.target.is_general and row.entry.ring in over:
             key = tuple(sorted(row.target.shape))
             best[key] = min(best.get(key, row), row, key=merit)
     kept = {(m, k, n): (row.entry.rank, row.entry.digest) for (m, k, n), row in best.items()}
@@ -98,11 +99,6 @@ def _heat_map(ring: Ring, listed: Sequence[SchemeRecord]) -> HeatMap:
         lower = part if part.how not in ("scheme", "naive") else None
         cells[shape] = Cell(shape, best_known(Target.general(*shape), ring), best.get(shape), lower)
     return HeatMap(ring.name, every, cells)
-
-
-def _holds_over(own: str, ring: Ring) -> bool:
-    """Return whether a scheme over ring `own` is one over `ring` as it stands: integers are everywhere."""
-    return own in (ring.name, "Z") or (own == "Q" and ring.gaussian)
 
 
 def structured(listed: Sequence[SchemeRecord]) -> list[SchemeRecord]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...version import __version__
 from .facts import shown
@@ -15,34 +15,27 @@ if TYPE_CHECKING:
 STATIC = ("site.css", "site.js", "verify.js", "verify_page.js")
 
 
-class Pages:
+def templates(docs: str | None = None) -> jinja2.Environment:
     """The templates, compiled once a build; `docs` is where the documentation is, from the site's root.
 
     Raises:
         SiteError: Jinja2 is not installed.
     """
-
-    def __init__(self, docs: str | None = None) -> None:
-        try:
-            import jinja2
-        except ImportError:
-            raise SiteError("the pages are made with Jinja2, which is missing; pip install 'lcma[report]'") from None
-        self._environment: jinja2.Environment = jinja2.Environment(
-            loader=jinja2.FunctionLoader(lambda name: read(f"templates/{name}")),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            keep_trailing_newline=True,
-        )
-        self._environment.filters["shown"] = shown
-        self._environment.filters["signed"] = lambda gap: f"{gap:+g}".replace("-", "\u2212")
-        self._environment.filters["size"] = size
-        self._environment.globals |= {"version": __version__, "docs": docs}
-
-    def render(self, template: str, **values: Any) -> str:
-        """The page that a template makes of the values."""
-        return self._environment.get_template(template).render(values)
+    try:
+        import jinja2
+    except ImportError:
+        raise SiteError("the pages are made with Jinja2, which is missing; pip install 'lcma[report]'") from None
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: read(f"templates/{name}")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters |= {"shown": shown, "signed": lambda gap: f"{gap:+g}".replace("-", "\u2212"), "size": size}
+    found.globals |= {"version": __version__, "docs": docs}
+    return found
 
 
 def read(name: str) -> str:

@@ -14,7 +14,7 @@ from ....kernels.structured.blocks import contiguous, permuted
 from ....kernels.structured.chain import FactorChain
 from ....kernels.structured.strategy import chain_in
 from ....kernels.structured.views import padded
-from .product import Array, Baseline, Factors
+from . import Array, Baseline, Factors
 
 
 def baseline(request: Request, name: str) -> Baseline:

@@ -11,7 +11,7 @@ from ....schemes_db.program import Program
 from ....schemes_db.resolve import resolve
 from ....schemes_db.straightline import program_of
 from ....schemes_db.symmetry import Triangle
-from .product import Array, Baseline
+from . import Array, Baseline
 
 STRASSEN = "halving:strassen"
 """Halving, with Strassen's scheme for large squares; a name."""

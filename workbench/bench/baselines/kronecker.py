@@ -21,7 +21,7 @@ from ....kernels.cpu.blas import as_tensor, backends
 from ....kernels.kronecker import Pattern
 from ....kernels.structured.blocks import contiguous, empty_result, is_batch_first, permuted
 from ....kernels.structured.strategy import chain_in
-from .product import Array, Baseline, Factors, batched_product, empty, is_contiguous
+from . import Array, Baseline, Factors, batched_product, empty, is_contiguous
 
 
 def by_bmm(weights: Array, pattern: Pattern, x: Array, out: Array) -> None:

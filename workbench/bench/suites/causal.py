@@ -71,21 +71,20 @@ def cases(options: Options) -> Iterator[Case]:
     """On a GPU the gate first; then the products by every strategy, their errors, and there attention."""
     on_cpu, errors = options.device == "cpu", Bar("ratio_of_errors", MOST_ERROR, at_most=True)
     if not on_cpu:
-        yield Case("gate", partial(gate, options.seed), 20, ahead=gate_ahead)
+        yield Case("gate", partial(gate, options.seed), ahead=gate_ahead)
     sizes, dtypes = (SIZES, ("float32",)) if on_cpu else (CUDA_SIZES, ("bfloat16", "float32", "float64"))
     for (length, width), dtype, product in itertools.product(sizes, options.dtypes or dtypes, PRODUCTS):
         of, name = (product, length, width, dtype), PRODUCTS[product] if on_cpu else product
-        seconds = 8 + 120 * length**2 * width / 3e11 if on_cpu else 10  # for nine contenders and as many rounds
         run, ahead = partial(_timed, *of, options), None if on_cpu else partial(_timed_ahead, *of)
-        yield Case(f"{name} {dtype} L={length} d={width}", run, seconds, _bars(*of, on_cpu), ahead)
+        yield Case(f"{name} {dtype} L={length} d={width}", run, _bars(*of, on_cpu), ahead)
     for (length, width), product in itertools.product(((1024, 512),) if on_cpu else CUDA_SIZES, PRODUCTS):
         key = f"error {PRODUCTS[product]} float32" if on_cpu else f"error {product} float32 L={length} d={width}"
         run = partial(_product_error, product, length, width, options)
         ahead = None if on_cpu else partial(_timed_ahead, product, length, width, "float32")
-        yield Case(key, run, 10 if on_cpu else 5, (errors,), ahead)
+        yield Case(key, run, (errors,), ahead)
     for length, width in () if on_cpu else ((4096, 128), (8192, 128), (4096, 2048)):
         run = partial(_attention, (1, 8 if width <= 256 else 1, length, width), options)
-        yield Case(f"attention bfloat16 L={length} d={width}", run, 6)
+        yield Case(f"attention bfloat16 L={length} d={width}", run)
 
 
 def _bars(product: str, length: int, width: int, dtype: str, on_cpu: bool) -> tuple[Bar, ...]:

@@ -34,9 +34,8 @@ def cases(options: Options) -> Iterator[Case]:
     for m, k, n in shapes:
         one = 1e-11 * m * k * n
         rounds = options.rounds or max(3, min(9, int(8 / (13 * one))))
-        seconds = 10 + 14 * one * (rounds + 2)
         bars = (Bar("loss", WORST, at_most=True),)
-        yield Case(f"{m}x{k}x{n}", partial(_shape, (m, k, n), rounds, options.seed), seconds, bars)
+        yield Case(f"{m}x{k}x{n}", partial(_shape, (m, k, n), rounds, options.seed), bars)
 
 
 def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from ....errors import PlanError
 from ....kernels.arrays import torch
-from ..blr_products import timed
 from ..case import Case, Figures, Options, Say
 from ..contest import Timings, ratio_to
 from ..picture import new_figure, save
 from ..requirements import seeded_torch
+from .blr import timed
 
 if TYPE_CHECKING:
     from ..text_models import Training
@@ -34,19 +34,15 @@ STEPS = {"cpu": 200, "cuda": 400}
 DESCENT, TOLERANCE = 100, 5e-3
 """Steps of BLAST's descent for every layer, and the part by which ten of them must lower its error to go on."""
 
-SECONDS = {"low-rank": 10.0, "monarch": 15.0, "blast": 40.0, "kronecker": 60.0}
-"""Expected seconds of a row on a GPU: low-rank and Monarch as measured on an H200, the others estimated."""
-
 
 def cases(options: Options) -> Iterator[Case]:
     if options.dtypes not in ((), ("float32",)):
         raise PlanError("models are trained in float32, and timed in bfloat16 on a GPU; leave --dtype out")
     for budget in BUDGETS:
         for kind in KINDS:
-            seconds = 30.0 if options.device == "cpu" else SECONDS[kind]
             for size in options.sizes or (SIZES[options.device],):
                 run = partial(measured, kind, budget, replace(options, sizes=(size,)))
-                yield Case(f"{kind} {budget:g} features={size}", run, seconds)
+                yield Case(f"{kind} {budget:g} features={size}", run)
 
 
 def setting_of(options: Options) -> Training:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import statistics
 import tempfile
@@ -50,14 +51,9 @@ class Product:
     def key(self) -> str:
         return f"{'' if self.least is None else 'auto '}{self.dtype} {shown(self.sizes)} {self.threads}T"
 
-    @property
-    def one(self) -> float:
-        """Seconds of one product by a library, about."""
-        m, k, n = self.sizes
-        return 2e-11 * m * k * n / self.threads * (2 if self.dtype == "float64" else 1)
-
     def rounds(self, options: Options) -> int:
-        return options.rounds or (PAIRS if self.one < 2 else FEW)
+        seconds = 2e-11 * math.prod(self.sizes) / self.threads * (2 if self.dtype == "float64" else 1)
+        return options.rounds or (PAIRS if seconds < 2 else FEW)  # of one product by a library, about
 
 
 PRODUCTS = table(Product, "cpu")
@@ -70,17 +66,16 @@ def cases(options: Options) -> Iterator[Case]:
     dtypes = options.dtypes or ("float32", "float64")
     for product in PRODUCTS:
         if product.dtype in dtypes:
-            rounds = product.rounds(options)
-            run, seconds = partial(_product, product, rounds, options.seed), 5 + product.one * 3 * (rounds + 2)
-            yield Case(product.key, run, seconds, at_least(ratio=product.bar, least=product.least))
+            run = partial(_product, product, product.rounds(options), options.seed)
+            yield Case(product.key, run, at_least(ratio=product.bar, least=product.least))
     if "float32" in dtypes:
         few = options.rounds or FEW
         for share in SHARES:
             bars = (Bar("taken_share", 1.0, at_most=True),)
-            yield Case(f"workspace {share:.3g} float32 4096", partial(_workspace, share, few, options.seed), 25, bars)
-        yield Case("first calls", _first_calls, 40, (Bar("compile_s", 6.0, True), Bar("later_s", 0.3, True)))
-        yield Case("small overhead", _small_overhead, 5, (Bar("microseconds", 0.4, True),))
-        yield Case("planning", _planning, 25, (Bar("warm_us", 4.0, True), Bar("cold_ms", 2.0, True)))
+            yield Case(f"workspace {share:.3g} float32 4096", partial(_workspace, share, few, options.seed), bars)
+        yield Case("first calls", _first_calls, (Bar("compile_s", 6.0, True), Bar("later_s", 0.3, True)))
+        yield Case("small overhead", _small_overhead, (Bar("microseconds", 0.4, True),))
+        yield Case("planning", _planning, (Bar("warm_us", 4.0, True), Bar("cold_ms", 2.0, True)))
 
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:

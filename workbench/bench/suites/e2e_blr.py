@@ -9,10 +9,10 @@ from typing import Any
 
 from ....kernels.factored import UNLIMITED
 from ..blr_layers import KINDS
-from ..blr_products import timed
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative, require_right
 from ..requirements import seeded_torch
+from .blr import timed
 
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
 
@@ -39,7 +39,7 @@ def cases(options: Options) -> Iterator[Case]:
                     continue  # the paper has none
                 bars = () if on_cpu else (Bar("ratio", BARS.get((name, kind), NEVER_BELOW)),)
                 run = partial(measured, name, kind, dtype, options)
-                yield Case(f"{name} {kind} {dtype}", run, 20.0 if on_cpu else 40.0, bars)
+                yield Case(f"{name} {kind} {dtype}", run, bars)
 
 
 def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Figures:

@@ -47,12 +47,12 @@ def cases(options: Options) -> Iterator[Case]:
     if options.measure == "shares":
         for dtype in options.dtypes or ("float16", "float32"):
             for name in dict.fromkeys(name for name, _ in SHARES):
-                yield Case(f"share {name} {dtype}", partial(share, name, dtype, options), 20.0)
+                yield Case(f"share {name} {dtype}", partial(share, name, dtype, options))
         return
     for dtype in options.dtypes or ("float32",):
         for one in PARTS:
             bars = at_most(over_dense=one.bar) if options.device == "cuda" and dtype == "float32" else ()
-            yield Case(f"{one.name} {one.part} {dtype}", partial(measured, one, dtype, options), 20.0, bars)
+            yield Case(f"{one.name} {one.part} {dtype}", partial(measured, one, dtype, options), bars)
 
 
 def measured(one: Part, dtype: str, options: Options, say: Say) -> Figures:
@@ -64,7 +64,7 @@ def measured(one: Part, dtype: str, options: Options, say: Say) -> Figures:
     from .. import layer_models as models
     from ..transformers import inferred
 
-    sizes, part = {"vit-s": models.VIT_S, "gpt2-medium": models.GPT2_MEDIUM}[one.name], one.part
+    sizes, part = models.KRONECKER[one.name], one.part
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.hidden if part == "down" else sizes.features, **where)
     modules = {kind: models.part_of(sizes, part, kind, **where) for kind in ("dense", "auto", "bmm")}

@@ -38,8 +38,7 @@ def cases(options: Options) -> Iterator[Case]:
         key = f"{layer.model} {layer.layer} {m}x{layer.k}x{layer.n}"
         sizes = m, layer.k, layer.n
         compiled = i % FORMULAS == FORMULAS // 2
-        seconds = 4 + 20 * compiled + one * (rounds + 2) * (5 if compiled else 4)
-        yield Case(key, partial(_product, sizes, rounds, options.seed, compiled), seconds)
+        yield Case(key, partial(_product, sizes, rounds, options.seed, compiled))
 
 
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:

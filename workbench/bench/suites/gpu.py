@@ -52,7 +52,6 @@ class Product:
     recipe: str
     ratio: float | None = None
     offline: float | None = None
-    seconds: float = 10.0
 
     @property
     def key(self) -> str:
@@ -73,27 +72,25 @@ def cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 7
     for dtype in DTYPES:
         products = ((one.recipe, dtype, one.sizes, one.order == "columns") for one in _gated(dtype))
-        yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), 30, ahead=partial(all_ahead, *products))
+        yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), ahead=partial(all_ahead, *products))
     for rank in (7, 49, 343):
         for dtype in ("bfloat16", "float32", "float64"):
             bars = (Bar("split_share", 0.9), Bar("merge_share", 0.9))
-            seconds = 30 if rank > 300 else 6
             key, of = f"{dtype} R={rank}", (dtype, rank)
-            yield Case(f"combine {key}", partial(combine, *of, rounds), seconds, bars, partial(sums_ahead, *of, False))
-            yield Case(f"tile {key}", partial(tile, *of, rounds), 3 * seconds, ahead=partial(sums_ahead, *of, True))
+            yield Case(f"combine {key}", partial(combine, *of, rounds), bars, partial(sums_ahead, *of, False))
+            yield Case(f"tile {key}", partial(tile, *of, rounds), ahead=partial(sums_ahead, *of, True))
     for product in PRODUCTS:
         run = partial(_product, product, rounds, options.seed)
         wanted = at_least(ratio=product.ratio, offline=product.offline)
-        yield Case(product.key, run, product.seconds, wanted, partial(_product_ahead, product))
+        yield Case(product.key, run, wanted, partial(_product_ahead, product))
     for size in (1536, 2048, 3072):
         run, sums = partial(_graph, size, rounds, options.seed), partial(ahead, TWO, "float32", cube(size))
-        yield Case(f"graph float32 {size}", run, 8, ahead=sums)
+        yield Case(f"graph float32 {size}", run, ahead=sums)
     sums = partial(ahead, TWO, "float32", SMALL)
-    yield Case("launch", partial(_launch, options.seed), 5, (Bar("overhead_ms", 0.008, at_most=True),), sums)
+    yield Case("launch", partial(_launch, options.seed), (Bar("overhead_ms", 0.008, at_most=True),), sums)
     yield Case(
         "memory float32 8192",
         partial(_memory, rounds, options.seed),
-        12,
         (Bar("share_of_predicted", 1.05, True), Bar("share_of_predicted", 0.95)),
         # The kernels of the pieces of any workspace are those of fewer rows.
         partial(all_ahead, *((TWO, "float32", (rows, 8192, 8192)) for rows in (8192, 2048))),
@@ -101,14 +98,14 @@ def cases(options: Options) -> Iterator[Case]:
     for dtype, size in (("float32", 8192), ("bfloat16", 16384)):
         run = partial(_rivals, dtype, size, rounds, options.seed)
         levels = ((recipe, dtype, cube(size)) for recipe in (TWO, "strassen"))
-        yield Case(f"rivals {dtype} {size}", run, 60, ahead=partial(all_ahead, *levels))
+        yield Case(f"rivals {dtype} {size}", run, ahead=partial(all_ahead, *levels))
     for dtype in DTYPES:
         for size in (1024, 4096, 8192, 16384):
             # The vendor has small products done sooner than launches can be told apart by a ratio.
             short = vendor_seconds(dtype, cube(size)) < SHORT
             bar = Bar("added_ms", 0.008, at_most=True) if short else Bar("ratio", 0.99)
             run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, cube(size))
-            yield Case(f"auto {dtype} {size}", run, 10, (bar,), sums)
+            yield Case(f"auto {dtype} {size}", run, (bar,), sums)
     yield from fp8_cases(options, rounds)
     yield from int8_cases(options, rounds)
     yield from layer_cases(options, LAYER_DTYPES, LAYERS, span=SPAN)

@@ -59,17 +59,16 @@ def cases(options: Options) -> Iterator[Case]:
     for one in loops[: options.sample]:
         key = f"loop {one.kind} {one.dtype} {'x'.join(map(str, one.sizes))}"
         task = {"device": one.device, "kind": one.kind, "dtype": one.dtype, "shape": one.sizes, "seed": options.seed}
-        yield Case(key, partial(_loop, task), 60, bars)
+        yield Case(key, partial(_loop, task), bars)
     if options.device == "cpu":
         named = Bar("cold_s", 4.0, at_most=True), Bar("warm_s", 1.0, at_most=True)
-        yield Case("lcma run strassen 700x700x700", _named_scheme, 10, named)
-        yield Case("lcma search 3x3x3", _first_find, 30, (Bar("cold_s", 60.0, at_most=True),))
+        yield Case("lcma run strassen 700x700x700", _named_scheme, named)
+        yield Case("lcma search 3x3x3", _first_find, (Bar("cold_s", 60.0, at_most=True),))
     else:
         for name, most in MODULES.items():
             bar = Bar("over_torch", most, at_most=True)
-            yield Case(
-                f"eager {name}", partial(_process, "hand_eager", {"module": name, "seed": options.seed}), 30, (bar,)
-            )
+            task = {"module": name, "seed": options.seed}
+            yield Case(f"eager {name}", partial(_process, "hand_eager", task), (bar,))
 
 
 @lru_cache(maxsize=1)

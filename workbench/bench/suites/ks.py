@@ -12,12 +12,11 @@ from typing import Any
 from ....errors import PlanError
 from ....kernels import Request, decision_for, plan_for
 from ....kernels.cuda.bench import CudaBench
-from ....kernels.factored import BATCH_LAST, ORDERS
+from ....kernels.factored import BATCH_LAST, ORDERS, factored_request
 from ....kernels.kronecker import KroneckerSparse, Pattern
 from ....kernels.plans.tuning import bench_for
 from ....kernels.structured.strategy import STRIDED
 from ...contenders import Contender, contest_of
-from ...products import factored_request
 from ...schemes import AUTO
 from ..baselines import baseline
 from ..case import Bar, Case, Figures, Options, Say
@@ -61,13 +60,12 @@ def cases(options: Options) -> Iterator[Case]:
 def _case(pattern: Pattern, dtype: str, order: str, options: Options) -> Case:
     on_cpu, key, of = options.device == "cpu", f"{order} {dtype} {pattern}", (pattern, dtype, order)
     if options.measure == "energy":
-        return Case(f"energy {key}", partial(_energy, *of, options), 9.0)
+        return Case(f"energy {key}", partial(_energy, *of, options))
     if options.measure == "gradients":
         bars = (Bar("ratio", GRADIENT_BAR),) if dtype == "float32" else ()
-        return Case(f"gradients {key}", partial(gradient_figures, *of, options), 3.0, bars)
+        return Case(f"gradients {key}", partial(gradient_figures, *of, options), bars)
     bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()
-    seconds = 3 + 60 * CPU_BATCH * pattern.nonzeros / 1e11 if on_cpu else 4.0
-    return Case(key, partial(_timed, *of, options), seconds, bars, None if on_cpu else partial(_timed_ahead, *of))
+    return Case(key, partial(_timed, *of, options), bars, None if on_cpu else partial(_timed_ahead, *of))
 
 
 def _energy(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:

@@ -35,7 +35,7 @@ def cases(options: Options) -> Iterator[Case]:
         for name in SCHEMES:
             for levels in (1, 2):
                 run = partial(_error, name, levels, dtype, options)
-                yield Case(f"{name} {levels} {dtype}", run, 4, (Bar("share_of_bound", 1.0, at_most=True),))
+                yield Case(f"{name} {levels} {dtype}", run, (Bar("share_of_bound", 1.0, at_most=True),))
 
 
 def _on_cpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:

@@ -73,11 +73,11 @@ CLIMBS = table(Climb, "search_times")
 def cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or ROUNDS
     for row in RATES:
-        yield Case(row.key, partial(_rate, row, rounds), ROUND_SECONDS * rounds + 8, at_least(mflips=row.bar))
+        yield Case(row.key, partial(_rate, row, rounds), at_least(mflips=row.bar))
     for climb in CLIMBS:
         bars = (Bar("seconds", climb.limit, at_most=True),)
         for seed in range(options.seed + 1, options.seed + 1 + min(options.sample or climb.seeds, climb.seeds)):
-            yield Case(climb.key(seed), partial(_time, climb, seed), climb.limit / 2, bars)
+            yield Case(climb.key(seed), partial(_time, climb, seed), bars)
 
 
 def _start(row: Rate) -> Any:

@@ -61,7 +61,6 @@ class Times:
     seeds: int
     limit: float
     total: float
-    seconds: float
     within: float | None = None
     hits: int | None = None
     median: float | None = None
@@ -260,7 +259,7 @@ def cases(options: Options) -> Iterator[Case]:
     square = resolve("strassen*strassen")[0]  # has no flips at all: a plus comes first
     for one in WALKS:
         start = naive(one.start, one.walk) if one.start else square
-        yield Case(f"gate/{one.kind}", partial(gate, options, start, one.walk, one.room), 12, EXACT)
+        yield Case(f"gate/{one.kind}", partial(gate, options, start, one.walk, one.room), EXACT)
     policy, low = setting_for(parse_target("4x4x4"), "flip").policy, Policy(plus_after=50_000)
     down: dict[str, Any] = {"ladder": ("4x5x5:73",), "start": resolve("4x5x5-r73-mod2")[0]}
     for name, bar, run in (
@@ -268,15 +267,15 @@ def cases(options: Options) -> Iterator[Case]:
         ("z2-5x5x5", 13, partial(middle_rate, options, "5x5x5", 97, low, 20_000, **down)),
         ("zt-4x4x4", 22, partial(middle_rate, options, "4x4x4", 60, low, 40_000, ring="ZT")),
     ):
-        yield Case(f"rate/{name}", run, 8, (Bar("gflips", bar), *EXACT))
+        yield Case(f"rate/{name}", run, (Bar("gflips", bar), *EXACT))
     for one in WALKS:
         for target in one.formats.split():
             run = partial(form_rate, options, target, one.walk)
-            yield Case(f"rate/{one.kind}-{target.partition(':')[0]}", run, 6, EXACT)
+            yield Case(f"rate/{one.kind}-{target.partition(':')[0]}", run, EXACT)
     for row in ALL_TIMES:
         bars = at_least(hits=row.seeds if row.hits is None else row.hits)
         bars += at_most(worst=row.within, median=row.median)
-        yield Case(f"time/{row.name}", partial(times, options, row), row.seconds, bars)
-    yield Case("settings/z2-3x4x5", partial(policies, options, "3x4x5", 47, 7.0), 36)
+        yield Case(f"time/{row.name}", partial(times, options, row), bars)
+    yield Case("settings/z2-3x4x5", partial(policies, options, "3x4x5", 47, 7.0))
     limits = at_most(**{"4x4x5:60": 10, "4x5x5:73": 30, "5x5x5:96": 60})
-    yield Case("ladder/z2", partial(ladder, options, RUNGS, 60), 45, limits)
+    yield Case("ladder/z2", partial(ladder, options, RUNGS, 60), limits)
