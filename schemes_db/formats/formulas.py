@@ -160,7 +160,8 @@ class Formulas(Meaning):
         """Compute the value of an equation, or its fault."""
         before, self.owner = self.owner, each
         each.fault = SchemeFormatError(f"{each.name} is defined by itself", line=each.line)
-        said = [one for one in each.texts if not self.set_by.keys().isdisjoint(words(one))] or each.texts[:1]
+        several = each.texts if len(each.texts) > 1 else ()
+        said = [one for one in several if not self.set_by.keys().isdisjoint(words(one))] or each.texts[:1]
         try:
             with on_line(each.line):
                 value = Parser(said[0], self).whole()
