@@ -18,10 +18,6 @@ from .arrays import reading_of_unlabelled
 from .candidates import shape_of, target_of
 from .reading import C_TRANSPOSED, Reading
 
-NAME = "alphatensor"
-SUFFIX = ".npz"
-CONVENTION = C_TRANSPOSED
-
 _KEY = r"(?a)(\d{1,3}),\s?(\d{1,3}),\s?(\d{1,3})"
 
 
@@ -56,8 +52,8 @@ def parse(
         if shape_of(*(part.shape[0] for part in arrays)) != (m, k, n):
             raise SchemeFormatError(f"array {key!r} does not have the entries of its sizes")
         chosen = target_of((m, k, n), target)
-        documented = CONVENTION, "products as columns"
-        readings.append(reading_of_unlabelled(NAME, arrays, chosen, ring, (f"key {key}",), documented))
+        documented = C_TRANSPOSED, "products as columns"
+        readings.append(reading_of_unlabelled("alphatensor", arrays, chosen, ring, (f"key {key}",), documented))
     if not readings:
         raise SchemeFormatError("no scheme of that target in the archive" if target else "an empty archive")
     return readings

@@ -19,12 +19,8 @@ from .candidates import reading_of_coefficients
 from .dense import on_line
 from .lines import numbered, without_comment
 from .patterns import changes_something, pattern
-from .reading import C, Reading
+from .reading import Reading
 from .syntax import number
-
-NAME = "coefficients"
-SUFFIX = ".csv"
-CONVENTION = C
 
 SNIFFED = 4000
 """Characters in which the first row of a table is looked for."""
@@ -70,7 +66,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         with on_line(at):
             key = numbers.setdefault(product.lower(), len(numbers))
             coefficients.append((letters.index(letter), key, row, col, number(value)))
-    return [reading_of_coefficients(NAME, len(numbers), coefficients, target, ring)]
+    return [reading_of_coefficients("coefficients", len(numbers), coefficients, target, ring)]
 
 
 def _entries(text: str) -> Iterator[Entry]:

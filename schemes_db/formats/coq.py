@@ -14,11 +14,6 @@ from ...errors import SchemeFormatError
 from ..factor import Factor
 from ..grids import Kind
 from ..scheme import Scheme
-from .reading import C
-
-NAME = "coq"
-SUFFIX = ".v"
-CONVENTION = C
 
 
 def render(scheme: Scheme) -> str:
@@ -28,9 +23,9 @@ def render(scheme: Scheme) -> str:
         SchemeFormatError: the scheme is not over Z or Q, or its target is no product of matrices.
     """
     if scheme.ring.characteristic or scheme.gaussian:
-        raise SchemeFormatError(f"{NAME} states identities over the integers, not {scheme!r}; lift it first")
+        raise SchemeFormatError(f"coq states identities over the integers, not {scheme!r}; lift it first")
     if not scheme.target.is_product:
-        raise SchemeFormatError(f"{NAME} states products of matrices, not {scheme.target}")
+        raise SchemeFormatError(f"coq states products of matrices, not {scheme.target}")
     target = scheme.target
     products = ";\n".join(
         f"  ({', '.join(_places(factor, r) for factor in scheme.factors)})" for r in range(scheme.rank)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
 
@@ -33,17 +32,6 @@ _MOD_2 = r"(?i)\bmod(?:ulo)?[ _-]?2\b"
 _NUMBERS = pattern(r"(?a)(?>[\s\d./+*^{}()-]|(?:e|E|eps|epsilon|x|lambda)\d{0,2}i?(?![A-Za-z])|[ij]\b|#[^\n]*)*+")
 _SIZES = pattern(r"(?a)(?:\d{1,9}[ \t]*\r?\n\s*)?\d{1,18}([ \t]+\d{1,18}){3}[ \t]*\r?\n[\s\d-]+")
 _SMS = pattern(r"(?a)\s*(?:#[^\n]*\n\s*)*\d+[ \t]+\d+[ \t]+[A-Za-z][ \t]*\r?(?:\n|$)")
-
-
-@dataclass
-class TextReader:
-    """A text format that is read, with the attributes of a module of `TextFormat`."""
-
-    NAME: str
-    SUFFIX: str
-    CONVENTION: str
-    sniff: Callable[[str], bool]
-    parse: Callable[..., list[Reading]]
 
 
 @contextlib.contextmanager
@@ -76,7 +64,7 @@ def _blocks(text: str) -> list[list[Line]]:
     return list(filter(None, blocks))
 
 
-def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_fast_matmul(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read one scheme of U, V and W as dense blocks parted by `#` lines: rows are entries, columns products."""
     blocks = _blocks(text)
     if len(blocks) != 3:
@@ -87,7 +75,7 @@ def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = No
     return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), columns, others=target is None)]
 
 
-def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_bini(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read one scheme: a header `Bini m k n R`, then `product ; Gamma ; Alpha ; Beta` a line, the third factor first.
 
     A line with `mod 2` before the table says that it holds only there.
@@ -114,7 +102,7 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     return [reading_of_unlabelled("bini", [u, v, w], target, ring, (), (C, ""))]
 
 
-def _fmm_text(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_fmm_text(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read all schemes: `n1 n2 n3 m`, then U, V, W, C transposed, each a line of m rows, row after row.
 
     In the fractional variant every entry is a numerator and a denominator. A file of several schemes has their
@@ -155,7 +143,7 @@ def _integer(word: str, line: int) -> int:
     return int(word)
 
 
-def _sms(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_sms(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
     """Read the schemes of a text: every three sparse matrices L (R x m k), R (R x k n) and P (m n x R) make one.
 
     A matrix is `rows cols R`, then `row col value` lines from 1, then `0 0 0`; values are p or p/q. The three may
@@ -205,15 +193,22 @@ def _sparse_reading(
     return reading_of_rows("sms", rows, shape_of(a, b, c), C, target, ring)
 
 
-def _sniff_fast_matmul(text: str) -> bool:
+def sniff_bini(text: str) -> bool:
+    """Return whether there is a header `Bini m k n R`."""
+    return ";" in text and re.search(_BINI, text[:20_000]) is not None
+
+
+def sniff_fmm_text(text: str) -> bool:
+    """Return whether there are four sizes and then integers."""
+    return _SIZES.fullmatch(text.lstrip()[:4000]) is not None
+
+
+def sniff_sms(text: str) -> bool:
+    """Return whether the head of a sparse matrix comes first."""
+    return _SMS.match(text) is not None
+
+
+def sniff_fast_matmul(text: str) -> bool:
     """Return whether there are three blocks of numbers, parted by comment lines."""
     head = text[:1_000_000]
     return len(_blocks(head)) == 3 and _NUMBERS.fullmatch(head) is not None
-
-
-bini = TextReader("bini", ".txt", C, lambda text: ";" in text and re.search(_BINI, text[:20_000]) is not None, _bini)
-fast_matmul = TextReader("fast-matmul", ".txt", C, _sniff_fast_matmul, _fast_matmul)
-fmm_text = TextReader(
-    "fmm-text", ".txt", C_TRANSPOSED, lambda text: _SIZES.fullmatch(text.lstrip()[:4000]) is not None, _fmm_text
-)
-sms = TextReader("sms", ".sms", C, lambda text: _SMS.match(text) is not None, _sms)

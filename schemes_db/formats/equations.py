@@ -17,7 +17,6 @@ from ...errors import SchemeFormatError
 from ..ring import Ring
 from ..target import Target
 from .candidates import Factors, Option, option_of, reading_by_place, reading_of_options
-from .dense import TextReader
 from .formulas import Formulas
 from .header import parse_header
 from .layouts import agrees, layouts_of, numbered_layouts, structured_layouts
@@ -25,10 +24,6 @@ from .lines import controlled_lines, statements
 from .patterns import pattern
 from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError
 from .trilinear import split_product
-
-NAME = "equations"
-SUFFIX = ".txt"
-CONVENTION = C
 
 MAX_TRIED = 32
 """Numberings of blocks with a running index that are tried where none agrees with its target."""
@@ -77,15 +72,15 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
         count = 1 + max((index - base for (index,) in found.outputs), default=-1)
         wanted, others = _by_running_index(factors, count, target)
         notes = (*notes, f"blocks by running index, {wanted[0][0].partition(', ')[2] or wanted[0][1]}")
-        reading = reading_of_options(NAME, wanted, others, ring, name, notes, unsure=target is None)
+        reading = reading_of_options("equations", wanted, others, ring, name, notes, unsure=target is None)
     elif found.thirds:
         a, b, c = (part.extent for part in factors)
         if target is None and not all(map(int.__le__, sorted(c), sorted((a[0], b[1])))):
             raise SchemeFormatError(f"A has {a[0]} rows, B {b[1]} columns, but the third factor is larger")
-        reading = reading_by_place(exp.NAME, factors, exp.CONVENTION, target, ring, name=name, notes=notes)
+        reading = reading_by_place("exp", factors, C_TRANSPOSED, target, ring, name=name, notes=notes)
     else:
         outputs = {(i - base, j - base) for i, j in found.outputs}
-        reading = reading_by_place(NAME, factors, CONVENTION, target, ring, outputs, name=name, notes=notes)
+        reading = reading_by_place("equations", factors, C, target, ring, outputs, name=name, notes=notes)
     if list(found.letters) in found.groups:
         named = tuple(one for one in reading.candidates if not one[0].startswith(C_TRANSPOSED))
         reading = dataclasses.replace(reading, candidates=named)
@@ -119,4 +114,4 @@ def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> 
     return [option_of(factors, one) for one in tried], [option_of(factors, one) for one in others[:1]]
 
 
-exp = TextReader("exp", ".exp", C_TRANSPOSED, partial(sniff, fits=partial(split_product, 0)), parse)
+sniff_products = partial(sniff, fits=partial(split_product, 0))

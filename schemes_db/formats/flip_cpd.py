@@ -24,11 +24,7 @@ from ..target import Target
 from .archive import NPY_MAGIC, array_of
 from .candidates import Factors, likely_shapes, option_of, reading_of_options
 from .layouts import GridNumbering, agrees, layouts_of, structured_layouts
-from .reading import C_TRANSPOSED, C, Entries, Reading
-
-NAME = "flip-cpd"
-SUFFIX = ".npy"
-CONVENTION = C
+from .reading import C_TRANSPOSED, Entries, Reading
 
 MAX_SHAPES = 400
 """Sizes of plain products that a row without a name is tried with."""
@@ -100,7 +96,7 @@ def _reading(layout: GridNumbering, factors: Factors, ring: Ring | None, notes: 
     if not layout.structured:
         turned = tuple(i % m * n + i // m for i in range(m * n))
         options.append(option_of(factors, replace(layout, places=(*layout.places[:2], turned)), C_TRANSPOSED))
-    return reading_of_options(NAME, options, (), ring, "", notes)
+    return reading_of_options("flip-cpd", options, (), ring, "", notes)
 
 
 def _guessed(values: Sequence[Number]) -> GridNumbering:

@@ -16,7 +16,6 @@ from ..ring import Z2, Q, Ring
 from ..target import Target
 from .arrays import Array, array_of_rows, reading_of_unlabelled
 from .candidates import reading_of_rows, sizes_and_rank, target_of
-from .dense import TextReader
 from .linear_program import MAX_TERMS, LinearProgram, Statement, expanded_rows
 from .listed import agreeing, listed_text
 from .patterns import check_setting, pattern
@@ -96,9 +95,5 @@ def _has(fields: tuple[str, ...], text: str) -> bool:
     return bool(sizes) and all(f'"{key}"' in text for key in fields)
 
 
-def _reader(name: str, *fields: str) -> TextReader:
-    return TextReader(name, ".json", C_TRANSPOSED, partial(_has, fields), partial(_parse, name))
-
-
-fmm_json = _reader("fmm-json", "m", "u")
-fmm_reduced = _reader("fmm-reduced", "m", "u_fresh")
+sniff_full, parse_full = partial(_has, ("m", "u")), partial(_parse, "fmm-json")
+sniff_reduced, parse_reduced = partial(_has, ("m", "u_fresh")), partial(_parse, "fmm-reduced")

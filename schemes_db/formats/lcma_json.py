@@ -20,8 +20,6 @@ from .reading import C, Entries, Reading, factor_of, parse_coefficient, render_c
 from .strict_json import loads, need
 
 NAME = "lcma-json"
-SUFFIX = ".json"
-CONVENTION = C
 
 FIELDS = ("lcma_scheme", "name", "target", "ring", "rank", "products", "provenance", "certificate")
 

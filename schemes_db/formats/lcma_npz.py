@@ -22,10 +22,6 @@ from .archive import Archive, is_archive_of
 from .reading import C, Reading
 from .strict_json import loads
 
-NAME = "lcma-npz"
-SUFFIX = ".npz"
-CONVENTION = C
-
 
 def sniff(raw: bytes) -> bool:
     """Return whether this is a zip archive with our marker."""
@@ -63,7 +59,7 @@ def parse(
     notes: tuple[str, ...] = ()
     if certificate is not None and certificate.digest != scheme.digest:
         certificate, notes = None, ("its certificate is of another scheme and is ignored",)
-    return [Reading(NAME, ((C, scheme),), certificate, notes, declared=own_ring)]
+    return [Reading("lcma-npz", ((C, scheme),), certificate, notes, declared=own_ring)]
 
 
 def _factor(archive: Archive, key: str, rows: int, cols: int) -> Factor:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Z2
-from .equations import exp, reading_of
+from .equations import reading_of, sniff_products
 from .formulas import Formulas
 from .lines import statements
 from .patterns import check_setting
@@ -42,7 +42,7 @@ def listed_text(value: Any, alone: bool = False) -> str:
             for inner in item:
                 collect(inner)
         elif isinstance(item, str) and re.search(r"[A-Za-z]_?\d", item):
-            whole = "=" in item or exp.sniff(item)
+            whole = "=" in item or sniff_products(item)
             lines.append(item if whole else f"{name} = {item}" if re.search(r"\d", name) else "")
 
     collect(value)

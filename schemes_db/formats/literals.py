@@ -36,12 +36,11 @@ from .arrays import (
 )
 from .bindings import Bindings, read_bindings
 from .candidates import Shape, reading_of_coefficients
-from .dense import TextReader
 from .lines import without_block_comments
 from .listed import agreeing, listed_text
 from .parts import HOW
 from .patterns import changes_all, check_setting, pattern
-from .reading import C_TRANSPOSED, C, Reading
+from .reading import C_TRANSPOSED, Reading
 from .sparse import sparse_products
 from .strict_json import loads, need
 from .tables import bit_masks, groups, has_tables, reading_of_words, says_gf2, settings_beside, three_tables
@@ -74,21 +73,27 @@ def _body(text: str) -> str:
     return "\n".join(parts[1::2])
 
 
-def _sniff(text: str) -> bool:
+def sniff_arrays(text: str) -> bool:
     """Return whether it has three arrays of numbers under names, or in one list."""
     body = _body(text)
     return _BEGINS.match(body) is not None or _LISTED.search(body[:20_000]) is not None or has_tables(body)
 
 
-def _sniff_tuples(text: str) -> bool:
+def sniff_alphaevolve(text: str) -> bool:
     """Return whether a name is set to a tuple of arrays."""
     if text.lstrip().startswith("{"):
         return '"nbformat"' in text and "array(" in text
     return _TUPLES.search(re.sub(r"\s", "", text[:20_000])) is not None
 
 
-def _sniff_braces(text: str) -> bool:
+def sniff_mathematica(text: str) -> bool:
+    """Return whether lists of numbers in braces come first, three to five deep."""
     return _BRACES.match(without_block_comments(text[:20_000])) is not None
+
+
+def sniff_maple(text: str) -> bool:
+    """Return whether there is a triad."""
+    return _TRIAD.search(text) is not None
 
 
 def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
@@ -306,7 +311,5 @@ def _parts_of_products(value: list[Any]) -> list[list[Any]]:
     return value if all(isinstance(item, list) and len(item) == 3 for item in value) else []
 
 
-arrays = TextReader("arrays", ".json", C, _sniff, partial(_parse, "arrays"))
-alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, partial(_parse, "alphaevolve"))
-maple = TextReader("maple", ".mpl", C_TRANSPOSED, lambda text: bool(_TRIAD.search(text)), partial(_parse, "maple"))
-mathematica = TextReader("mathematica", ".m", C_TRANSPOSED, _sniff_braces, partial(_parse, "mathematica"))
+parse_arrays, parse_alphaevolve = partial(_parse, "arrays"), partial(_parse, "alphaevolve")
+parse_maple, parse_mathematica = partial(_parse, "maple"), partial(_parse, "mathematica")

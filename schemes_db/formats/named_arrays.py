@@ -7,11 +7,7 @@ from ..ring import Ring
 from ..target import Target
 from .archive import NPY_MAGIC, ZIP_MAGIC, Archive, Array, array_of
 from .arrays import named_factors, one_array, reading_of_unlabelled
-from .reading import C, Reading
-
-NAME = "arrays-npz"
-SUFFIX = ".npz"
-CONVENTION = C
+from .reading import Reading
 
 _KINDS = "biufcO"
 """Kinds of dtypes that hold numbers."""
@@ -46,13 +42,13 @@ def reading_of_arrays(read: dict[str, Array | list[Array]], target: Target | Non
     """
     for name, array in read.items():
         if isinstance(array, list) and (len(array) == 3 or not name):
-            return reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",) if name else ())
+            return reading_of_unlabelled("arrays-npz", array, target, ring, (f"array {name}",) if name else ())
     arrays = {name: array for name, array in read.items() if not isinstance(array, list) and array.dtype.kind in _KINDS}
     found = named_factors(arrays)
     if not found and len(arrays) == 1 and (parts := one_array(next(iter(arrays.values())))):
         found = parts, ("one array of all three factors",)
     if found:
-        return reading_of_unlabelled(NAME, found[0], target, ring, found[1])
+        return reading_of_unlabelled("arrays-npz", found[0], target, ring, found[1])
     shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
     raise SchemeFormatError(
         f"arrays {shapes or '(none of numbers)'}: wanted are three with the names U, V and W, or factors in one array, "

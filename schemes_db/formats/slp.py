@@ -21,10 +21,6 @@ from .parts import HOW
 from .reading import C, Reading
 from .syntax import Meaning, Parser
 
-NAME = "slp"
-SUFFIX = ".slp"
-CONVENTION = C
-
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"
 _STATEMENT = r"(?s)\s*([A-Za-z]\w*)\s*:=(.*)"
 _INPUT = r"\bi(0|[1-9][0-9]{0,5})\b"
@@ -59,13 +55,13 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         )
     shape = shape_of(left.inputs, right.inputs, len(third.outputs))
     if (rows := expanded_rows((left, right, third), rank)) is not None:
-        return [reading_of_rows(NAME, rows, shape, CONVENTION, target, ring)]
+        return [reading_of_rows("slp", rows, shape, C, target, ring)]
     if not all(part.rational for part in (left, right, third)) or (ring and (ring.characteristic or ring.gaussian)):
         raise SchemeFormatError(
             f"the sums have more than {MAX_TERMS} terms once expanded; such programs are proven over Z and Q only"
         )
     programs = BilinearPrograms(target_of(shape, target), left, right, third)
-    return [Reading(NAME, (), programs=programs, declared=ring)]
+    return [Reading("slp", (), programs=programs, declared=ring)]
 
 
 class _Sums(Meaning):

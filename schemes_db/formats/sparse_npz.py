@@ -20,10 +20,6 @@ from .candidates import reading_of_rows, sizes_and_rank
 from .reading import C, Reading
 from .strict_json import loads
 
-NAME = "sparse-npz"
-SUFFIX = ".npz"
-CONVENTION = C
-
 
 def sniff(raw: bytes) -> bool:
     """Return whether this is a zip archive with numerators, denominators and metadata."""
@@ -44,7 +40,7 @@ def parse(
         raise SchemeFormatError("metadata_json must be an object")
     (m, k, n), rank = sizes_and_rank(metadata, "tensor", "rank", "metadata_json")
     u, v, w = (_rows(archive, key, rank, entries) for key, entries in (("u", m * k), ("v", k * n), ("w", m * n)))
-    return [reading_of_rows(NAME, (u, v, w), (m, k, n), CONVENTION, target, ring)]
+    return [reading_of_rows("sparse-npz", (u, v, w), (m, k, n), C, target, ring)]
 
 
 def _metadata(archive: Archive) -> str:

@@ -106,7 +106,7 @@ def test_samples_are_read_verified_written_and_read_again(name, digests):
         report = judge(reading, name)
         assert report.ok
         assert report.over_z2_only == (key == "2")
-        assert report.conventions == (FORMATS[format_].CONVENTION,)
+        assert report.conventions == (FORMATS[format_].convention,)
         assert report.scheme.digest == digests[key]
         assert report.scheme.ring.name == RINGS[key]
         to = format_ if format_ in WRITERS else "lcma-json"
