@@ -73,16 +73,9 @@ def _held(data: dict[str, Any], target: Target | None, ring: Ring | None) -> lis
 def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
-    if (version := need(data, "lcma_scheme", int)) != 1:
-        raise SchemeFormatError(f"lcma_scheme version {version} is not known; this lcma reads version 1")
     notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in FIELDS)
-    try:
-        own_target, own_ring = parse_target(need(data, "target", str), files=False), parse_ring(need(data, "ring", str))
-    except LcmaError as error:
-        raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
-    for mine, given in ((own_target, target), (own_ring, ring)):
-        if given is not None and given != mine:
-            raise SchemeFormatError(f"the file says {mine}, not {given}")
+    version, said, over = need(data, "lcma_scheme", int), need(data, "target", str), need(data, "ring", str)
+    own_target, own_ring = checked_head(version, said, over, target, ring)
     products = need(data, "products", list)
     if need(data, "rank", int) != len(products):
         raise SchemeFormatError(f"rank is {data['rank']}, but there are {len(products)} products")
@@ -91,17 +84,49 @@ def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
         factor_of(Entries.of([_terms(product, key, r) for r, product in enumerate(products)]), rows, cols, key.upper())
         for key, rows, cols in (("u", m, k), ("v", k, n), ("w", m, n))
     )
-    provenance = Provenance.from_json(data["provenance"]) if "provenance" in data else Provenance()
-    certificate = Certificate.from_json(data["certificate"]) if "certificate" in data else None
-    name = data.get("name", "")
-    if not isinstance(name, str):
+    if not isinstance(name := data.get("name", ""), str):
         raise SchemeFormatError("name must be a string")
-    checked_name(name)
-    scheme = Scheme(own_target, u, v, w, own_ring, name, provenance)
+    return reading_of_own(NAME, (own_target, u, v, w, own_ring), name, data, notes)
+
+
+def checked_head(
+    version: int, target_text: str, ring_text: str, target: Target | None, ring: Ring | None
+) -> tuple[Target, Ring]:
+    """The target and the ring that a file of ours says.
+
+    Raises:
+        SchemeFormatError: they mean nothing, are others than the user's, or the version is not known.
+    """
+    if version != 1:
+        raise SchemeFormatError(f"lcma_scheme version {version} is not known; this lcma reads version 1")
+    try:
+        own_target, own_ring = parse_target(target_text, files=False), parse_ring(ring_text)
+    except LcmaError as error:
+        raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
+    for mine, given in ((own_target, target), (own_ring, ring)):
+        if given is not None and given != mine:
+            raise SchemeFormatError(f"the file says {mine}, not {given}")
+    return own_target, own_ring
+
+
+def reading_of_own(
+    format: str,
+    parts: tuple[Target, Factor, Factor, Factor, Ring],
+    name: str,
+    origin: dict[str, Any],
+    notes: tuple[str, ...] = (),
+) -> Reading:
+    """The reading of a file of ours: the parts of a scheme, and the provenance and the certificate beside them.
+
+    Raises:
+        SchemeFormatError: one of them is damaged, or the name is none.
+    """
+    provenance = Provenance.from_json(origin["provenance"]) if "provenance" in origin else Provenance()
+    certificate = Certificate.from_json(origin["certificate"]) if "certificate" in origin else None
+    scheme = Scheme(*parts, checked_name(name), provenance)
     if certificate is not None and certificate.digest != scheme.digest:
-        notes += ("its certificate is of another scheme and is ignored",)
-        certificate = None
-    return Reading(NAME, ((C, scheme),), certificate, notes, declared=own_ring)
+        certificate, notes = None, (*notes, "its certificate is of another scheme and is ignored")
+    return Reading(format, ((C, scheme),), certificate, notes, declared=scheme.ring)
 
 
 def _terms(product: object, key: str, r: int) -> list[tuple[int, int, Number]]:

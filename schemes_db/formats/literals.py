@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -123,10 +123,8 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     words, names = _words(value) if says_gf2(body) else ([], [])
     if words:
         settings = found.values | (value if isinstance(value, dict) else {})
-        _check_settings(settings, set(names))
-        if len(words) != next((said for one, said in settings.items() if one.lower() == "rank"), len(words)):
-            raise SchemeFormatError(f"{len(words)} bit masks, and another rank")
-        return [reading_of_words(words, body, list(_sizes(settings)), target, ring)]
+        _check_settings(settings, names)
+        return [_fitting(reading_of_words(words, body, list(_sizes(settings)), target, ring), settings)]
     if value:
         readings = list(_schemes(name, value, target, ring, 0, found))
         written = listed_text(value)
@@ -197,10 +195,10 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
             yield from _named(value, found)
         return
     if name in _LIES:
-        if three := _by_products(value) if name != "alphaevolve" else _arrays(value) if len(value) == 3 else None:
+        if three := _by_products(value) if name != "alphaevolve" else _arrays(value):
             yield three, ""
         return
-    if len(value) == 3 and (parts := _arrays(value)) is not None:
+    if (parts := _arrays(value)) is not None:
         yield parts, "three arrays in the order of the file"
     if (stacked := _by_products(value)) is not None:
         yield stacked, "factors product by product"
@@ -211,7 +209,7 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
 
 def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
     """The factors among values with names, which no other of them may change."""
-    single = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+    single = _arrays_in(value)
     arrays = numbered_together(single)
     letters = {role for names in ROLES for role in names} | {name.rstrip("0123456789") for name in arrays}
     for part in found.numbered if found else ():
@@ -264,8 +262,7 @@ def _sizes(settings: dict[str, Any]) -> Iterator[Shape]:
 
 def _words(value: Any) -> tuple[list[list[int]], list[str]]:
     """The bit masks in a list of three a product, or in three lists with the names of factors, and these names."""
-    items = value if isinstance(value, dict) else {"": value}
-    arrays = {name: array for name, item in items.items() if (array := as_array(item)) is not None}
+    arrays = _arrays_in(value if isinstance(value, dict) else {"": value})
     names = [name for name, array in arrays.items() if array.ndim > 1]
     lists = factor_names(name for name, array in arrays.items() if array.ndim == 1)
     words: list[list[Any]] = []
@@ -277,7 +274,7 @@ def _words(value: Any) -> tuple[list[list[int]], list[str]]:
     return (words, names) if whole and any(word > 1 for row in words for word in row) else ([], [])
 
 
-def _check_settings(value: dict[str, Any], known: set[str]) -> None:
+def _check_settings(value: dict[str, Any], known: Iterable[str]) -> None:
     for name in value.keys() - known:
         check_setting(name, value[name])
 
@@ -287,10 +284,15 @@ def _depth(value: Any) -> int:
     return 1 + (_depth(value[0]) if len(value) else 0) if isinstance(value, list) else 0
 
 
+def _arrays_in(value: dict[str, Any]) -> dict[str, Array]:
+    """The values that are arrays of numbers."""
+    return {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+
+
 def _arrays(parts: list[Any]) -> list[Array] | None:
     """Three arrays of numbers, of two or three dimensions each; None where one is none."""
     found = [array for part in parts if (array := as_array(part)) is not None and array.ndim in (2, 3)]
-    return found if len(found) == 3 else None
+    return found if len(parts) == len(found) == 3 else None
 
 
 def _by_products(value: list[Any]) -> list[Any] | None:
@@ -306,7 +308,7 @@ def _parts_of_products(value: list[Any]) -> list[list[Any]]:
         if not names or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
             return []
         for item in value:
-            _check_settings(item, set(names))
+            _check_settings(item, names)
         return [[item[name] for name in names] for item in value]
     return value if all(isinstance(item, list) and len(item) == 3 for item in value) else []
 
