@@ -12,14 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ...errors import SchemeFormatError
-from ..ring import Ring
-from ..target import Target
 from .arrays import ROLES
 from .candidates import reading_of_coefficients
 from .dense import on_line
 from .lines import numbered, without_comment
 from .patterns import changes_something, pattern
-from .reading import Reading
+from .reading import Reading, Wanted
 from .syntax import number
 
 SNIFFED = 4000
@@ -49,7 +47,7 @@ def sniff(text: str) -> bool:
     return _COLUMNS.fullmatch("|".join(cells)) is not None or _entry(0, cells) is not None or _head(cells) is not None
 
 
-def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme.
 
     Raises:
@@ -66,7 +64,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         with on_line(at):
             key = numbers.setdefault(product.lower(), len(numbers))
             coefficients.append((letters.index(letter), key, row, col, number(value)))
-    return [reading_of_coefficients("coefficients", len(numbers), coefficients, target, ring)]
+    return [reading_of_coefficients(wanted, len(numbers), coefficients)]
 
 
 def _entries(text: str) -> Iterator[Entry]:

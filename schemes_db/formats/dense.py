@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -11,14 +12,13 @@ from itertools import groupby
 from ...errors import SchemeFormatError
 from ..gaussian import Number
 from ..inexact import Coefficient
-from ..ring import Z2, Ring
+from ..ring import Z2
 from ..scheme import MAX_RANK
-from ..target import Target
 from .arrays import Array, array_of_rows, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
 from .parts import HOW
 from .patterns import pattern, says_change
-from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
+from .reading import C_TRANSPOSED, C, Reading, Wanted, parse_coefficient
 from .syntax import number
 
 Line = tuple[int, list[str]]
@@ -64,7 +64,7 @@ def _blocks(text: str) -> list[list[Line]]:
     return list(filter(None, blocks))
 
 
-def parse_fast_matmul(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_fast_matmul(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme of U, V and W as dense blocks parted by `#` lines: rows are entries, columns products."""
     blocks = _blocks(text)
     if len(blocks) != 3:
@@ -72,10 +72,10 @@ def parse_fast_matmul(text: str, target: Target | None = None, ring: Ring | None
     rank = len(blocks[0][0][1])
     arrays = [array_of_rows([numbers(*row, rank) for row in block]) for block in blocks]
     columns = C, "products as columns"
-    return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), columns, others=target is None)]
+    return [reading_of_unlabelled(wanted, arrays, columns, others=wanted.target is None)]
 
 
-def parse_bini(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_bini(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme: a header `Bini m k n R`, then `product ; Gamma ; Alpha ; Beta` a line, the third factor first.
 
     A line with `mod 2` before the table says that it holds only there.
@@ -86,8 +86,8 @@ def parse_bini(text: str, target: Target | None = None, ring: Ring | None = None
     m, k, n, rank = map(int, header.groups())
     if not 1 <= rank <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
-    if ring is None and re.search(_MOD_2, text.split(";", 1)[0]):
-        ring = Z2
+    if wanted.ring is None and re.search(_MOD_2, text.split(";", 1)[0]):
+        wanted = dataclasses.replace(wanted, ring=Z2)
     before = text.count("\n", 0, header.end())
     lines = [(at, line.split("#", 1)[0].strip().rstrip(";")) for at, line in enumerate(text.splitlines(), start=1)]
     for at, line in (*lines[:before], *lines[before + 1 :]):
@@ -99,10 +99,10 @@ def parse_bini(text: str, target: Target | None = None, ring: Ring | None = None
     if len(parts) != rank:
         raise SchemeFormatError(f"{len(parts)} products, where the header says {rank}")
     w, u, v = (array_of_rows([numbers(at, part[slot].split(), sizes[slot]) for at, part in parts]) for slot in range(3))
-    return [reading_of_unlabelled("bini", [u, v, w], target, ring, (), (C, ""))]
+    return [reading_of_unlabelled(wanted, [u, v, w], (C, ""))]
 
 
-def parse_fmm_text(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_fmm_text(text: str, wanted: Wanted) -> list[Reading]:
     """Read all schemes: `n1 n2 n3 m`, then U, V, W, C transposed, each a line of m rows, row after row.
 
     In the fractional variant every entry is a numerator and a denominator. A file of several schemes has their
@@ -118,7 +118,7 @@ def parse_fmm_text(text: str, target: Target | None = None, ring: Ring | None = 
         m, k, n, rank = head
         rest += [(line, [])] * (3 - len(rest))
         arrays = [_rows(*part, rank, size) for part, size in zip(rest, (m * k, k * n, m * n), strict=True)]
-        readings.append(reading_of_unlabelled("fmm-text", arrays, target, ring, (), (C_TRANSPOSED, "")))
+        readings.append(reading_of_unlabelled(wanted, arrays, (C_TRANSPOSED, "")))
     if not readings or (count is not None and count != len(readings)):
         raise SchemeFormatError(f"{len(readings)} schemes, where the first line says {count or 'n1 n2 n3 m'}")
     return readings
@@ -143,7 +143,7 @@ def _integer(word: str, line: int) -> int:
     return int(word)
 
 
-def parse_sms(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_sms(text: str, wanted: Wanted) -> list[Reading]:
     """Read the schemes of a text: every three sparse matrices L (R x m k), R (R x k n) and P (m n x R) make one.
 
     A matrix is `rows cols R`, then `row col value` lines from 1, then `0 0 0`; values are p or p/q. The three may
@@ -153,7 +153,7 @@ def parse_sms(text: str, target: Target | None = None, ring: Ring | None = None)
     matrices = [_matrix(*head, lines) for head in lines]
     if not matrices or len(matrices) % 3:
         raise SchemeFormatError(f"{len(matrices)} matrices, where L, R and P belong; {HOW}")
-    return [_sparse_reading(matrices[i : i + 3], target, ring) for i in range(0, len(matrices), 3)]
+    return [_sparse_reading(matrices[i : i + 3], wanted) for i in range(0, len(matrices), 3)]
 
 
 def _matrix(line: int, head: list[str], lines: Iterator[Line]) -> tuple[int, int, list[tuple[int, int, Number]]]:
@@ -179,9 +179,7 @@ def _places(line: int, words: list[str], wanted: str) -> tuple[int, int]:
     return int(words[0]), int(words[1])
 
 
-def _sparse_reading(
-    matrices: list[tuple[int, int, list[tuple[int, int, Number]]]], target: Target | None, ring: Ring | None
-) -> Reading:
+def _sparse_reading(matrices: list[tuple[int, int, list[tuple[int, int, Number]]]], wanted: Wanted) -> Reading:
     (rank, a, left), (again, b, right), (c, third, outputs) = matrices
     if not rank == again == third <= len(left):
         said = f"L has {rank} rows with {len(left)} entries, R has {again}, P has {third} columns"
@@ -190,7 +188,7 @@ def _sparse_reading(
     for part, products in zip((left, right, [(r, index, value) for index, r, value in outputs]), rows, strict=True):
         for r, index, value in part:
             products[r].append((index, value))
-    return reading_of_rows("sms", rows, shape_of(a, b, c), C, target, ring)
+    return reading_of_rows(wanted, rows, shape_of(a, b, c), C)
 
 
 def sniff_bini(text: str) -> bool:

@@ -16,7 +16,7 @@ from ..provenance import Provenance
 from ..ring import Ring, parse_ring
 from ..scheme import Scheme
 from ..target import Target, parse_target
-from .reading import C, Entries, Reading, factor_of, parse_coefficient, render_coefficient
+from .reading import C, Entries, Reading, Wanted, factor_of, parse_coefficient, render_coefficient
 from .strict_json import loads, need
 
 NAME = "lcma-json"
@@ -29,7 +29,7 @@ def sniff(text: str) -> bool:
     return text.lstrip().startswith("{") and '"lcma_scheme"' in text
 
 
-def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse(text: str, wanted: Wanted = Wanted(NAME)) -> list[Reading]:  # noqa: B008  # it is frozen
     """Read one scheme; an override of target or ring is refused unless it agrees.
 
     Raises:
@@ -41,41 +41,40 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         first = text.lstrip().partition("\n")[0].rstrip()
         if not (first.startswith("{") and first.endswith("}")):
             raise
-        return _parse_lines(text, target, ring)
+        return _parse_lines(text, wanted)
     if isinstance(data, dict) and "lcma_scheme" not in data:
-        return _held(data, target, ring)
-    return [_reading(data, target, ring)]
+        return _held(data, wanted)
+    return [_reading(data, wanted)]
 
 
-def _parse_lines(text: str, target: Target | None, ring: Ring | None) -> list[Reading]:
+def _parse_lines(text: str, wanted: Wanted) -> list[Reading]:
     """The schemes of a file of finds, an object a line."""
     readings: list[Reading] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
             try:
                 data = loads(line)
-                readings += _held(data, target, ring) if isinstance(data, dict) else [_reading(data, target, ring)]
+                readings += _held(data, wanted) if isinstance(data, dict) else [_reading(data, wanted)]
             except SchemeFormatError as error:
                 raise SchemeFormatError(error.message, line=number) from None
     return readings
 
 
-def _held(data: dict[str, Any], target: Target | None, ring: Ring | None) -> list[Reading]:
+def _held(data: dict[str, Any], wanted: Wanted) -> list[Reading]:
     """The scheme of what `lcma show --json` and the finds of a search are: an object that holds it as `scheme`."""
     if "lcma_scheme" in data:
-        return [_reading(data, target, ring)]
+        return [_reading(data, wanted)]
     inner = data.get("scheme", data.get("origin"))
     if not isinstance(inner, dict):
         raise SchemeFormatError("an object without a scheme in it")
-    return [_reading(inner, target, ring)]
+    return [_reading(inner, wanted)]
 
 
-def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
+def _reading(data: Any, wanted: Wanted) -> Reading:
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
-    notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in FIELDS)
     version, said, over = need(data, "lcma_scheme", int), need(data, "target", str), need(data, "ring", str)
-    own_target, own_ring = checked_head(version, said, over, target, ring)
+    own_target, own_ring = checked_head(version, said, over, wanted)
     products = need(data, "products", list)
     if need(data, "rank", int) != len(products):
         raise SchemeFormatError(f"rank is {data['rank']}, but there are {len(products)} products")
@@ -86,12 +85,11 @@ def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
     )
     if not isinstance(name := data.get("name", ""), str):
         raise SchemeFormatError("name must be a string")
-    return reading_of_own(NAME, (own_target, u, v, w, own_ring), name, data, notes)
+    reading = reading_of_own(NAME, (own_target, u, v, w, own_ring), name, data)
+    return reading.noting(*(f"unknown field {key!r} ignored" for key in data if key not in FIELDS))
 
 
-def checked_head(
-    version: int, target_text: str, ring_text: str, target: Target | None, ring: Ring | None
-) -> tuple[Target, Ring]:
+def checked_head(version: int, target_text: str, ring_text: str, wanted: Wanted) -> tuple[Target, Ring]:
     """The target and the ring that a file of ours says.
 
     Raises:
@@ -103,18 +101,14 @@ def checked_head(
         own_target, own_ring = parse_target(target_text, files=False), parse_ring(ring_text)
     except LcmaError as error:
         raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
-    for mine, given in ((own_target, target), (own_ring, ring)):
+    for mine, given in ((own_target, wanted.target), (own_ring, wanted.ring)):
         if given is not None and given != mine:
             raise SchemeFormatError(f"the file says {mine}, not {given}")
     return own_target, own_ring
 
 
 def reading_of_own(
-    format: str,
-    parts: tuple[Target, Factor, Factor, Factor, Ring],
-    name: str,
-    origin: dict[str, Any],
-    notes: tuple[str, ...] = (),
+    format: str, parts: tuple[Target, Factor, Factor, Factor, Ring], name: str, origin: dict[str, Any]
 ) -> Reading:
     """The reading of a file of ours: the parts of a scheme, and the provenance and the certificate beside them.
 
@@ -124,9 +118,9 @@ def reading_of_own(
     provenance = Provenance.from_json(origin["provenance"]) if "provenance" in origin else Provenance()
     certificate = Certificate.from_json(origin["certificate"]) if "certificate" in origin else None
     scheme = Scheme(*parts, checked_name(name), provenance)
-    if certificate is not None and certificate.digest != scheme.digest:
-        certificate, notes = None, (*notes, "its certificate is of another scheme and is ignored")
-    return Reading(format, ((C, scheme),), certificate, notes, declared=scheme.ring)
+    others = certificate is not None and certificate.digest != scheme.digest
+    notes = ("its certificate is of another scheme and is ignored",) if others else ()
+    return Reading(format, ((C, scheme),), None if others else certificate, notes, declared=scheme.ring)
 
 
 def _terms(product: object, key: str, r: int) -> list[tuple[int, int, Number]]:

@@ -13,12 +13,10 @@ import numpy as np
 from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..factor import COEFFICIENT_LIMIT, Factor
-from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
-from ..target import Target
 from .archive import Archive, is_archive_of
 from .lcma_json import checked_head, reading_of_own
-from .reading import Reading
+from .reading import Reading, Wanted
 from .strict_json import loads
 
 
@@ -27,9 +25,7 @@ def sniff(raw: bytes) -> bool:
     return is_archive_of(raw, "lcma_scheme")
 
 
-def parse(
-    raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
-) -> list[Reading]:
+def parse(raw: bytes, wanted: Wanted) -> list[Reading]:
     """Read one scheme; an override of target or ring is refused unless it agrees.
 
     Raises:
@@ -37,7 +33,7 @@ def parse(
     """
     archive = Archive(raw)
     version = int(archive.integers("lcma_scheme", (0,)))
-    own_target, own_ring = checked_head(version, archive.text("target"), archive.text("ring"), target, ring)
+    own_target, own_ring = checked_head(version, archive.text("target"), archive.text("ring"), wanted)
     m, k, n = own_target.shape
     grids = {"u": (m, k), "v": (k, n), "w": (m, n)}
     u, v, w = (_factor(archive, key, *grid) for key, grid in grids.items())

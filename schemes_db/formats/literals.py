@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Iterator
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -20,9 +19,7 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 from ..inexact import Approximation
-from ..ring import Ring
 from ..scheme import Scheme
-from ..target import Target
 from . import equations
 from .arrays import (
     ROLES,
@@ -40,7 +37,7 @@ from .lines import without_block_comments
 from .listed import agreeing, listed_text
 from .parts import HOW
 from .patterns import changes_all, check_setting, pattern
-from .reading import C_TRANSPOSED, Reading
+from .reading import C_TRANSPOSED, Reading, Wanted
 from .sparse import sparse_products
 from .strict_json import loads, need
 from .tables import bit_masks, groups, has_tables, reading_of_words, says_gf2, settings_beside, three_tables
@@ -73,7 +70,7 @@ def _body(text: str) -> str:
     return "\n".join(parts[1::2])
 
 
-def sniff_arrays(text: str) -> bool:
+def sniff(text: str) -> bool:
     """Return whether it has three arrays of numbers under names, or in one list."""
     body = _body(text)
     return _BEGINS.match(body) is not None or _LISTED.search(body[:20_000]) is not None or has_tables(body)
@@ -96,17 +93,17 @@ def sniff_maple(text: str) -> bool:
     return _TRIAD.search(text) is not None
 
 
-def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse(text: str, wanted: Wanted) -> list[Reading]:
     """Read every scheme of a text.
 
     Raises:
         SchemeFormatError: no three arrays that could be factors, or something that may change them.
     """
-    body = _body(text)
+    name, body = wanted.format, _body(text)
     if (masks := bit_masks(body)) is not None:
-        return [_fitting(reading_of_words(masks[0], body, masks[1], target, ring), settings_beside(body))]
+        return [_fitting(reading_of_words(wanted, masks[0], body, masks[1]), settings_beside(body))]
     if tables := three_tables(body):
-        return [_fitting(reading_of_unlabelled(name, tables, target, ring), settings_beside(body))]
+        return [_fitting(reading_of_unlabelled(wanted, tables), settings_beside(body))]
     found = read_bindings(body)
     listed = [line for line, statement in found.unknown if _NUMBERS.search(statement)]
     if fault := next((one for one in found.faults.values() if name in _LIES and one.line in listed), None):
@@ -124,15 +121,14 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     if words:
         settings = found.values | (value if isinstance(value, dict) else {})
         _check_settings(settings, names)
-        return [_fitting(reading_of_words(words, body, list(_sizes(settings)), target, ring), settings)]
+        return [_fitting(reading_of_words(wanted, words, body, list(_sizes(settings))), settings)]
     if value:
-        readings = list(_schemes(name, value, target, ring, 0, found))
+        readings = list(_schemes(wanted, value, 0, found))
         written = listed_text(value)
         if readings:
             return [agreeing(one, written) for one in readings]
         if written := listed_text(value, alone=True):
-            readings = equations.parse(written, target, ring)
-            return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
+            return [one.noting("equations in JSON") for one in equations.parse(written, wanted)]
     among = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found.faults:
         raise list(found.faults.values())[-1]
@@ -141,26 +137,24 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     raise SchemeFormatError(f"no three arrays of numbers here{among}; name them u, v and w, (R, entries) each")
 
 
-def _schemes(
-    name: str, value: Any, target: Target | None, ring: Ring | None, depth: int, found: Bindings | None = None
-) -> Iterator[Reading]:
+def _schemes(wanted: Wanted, value: Any, depth: int, found: Bindings | None = None) -> Iterator[Reading]:
     """The readings of all schemes in nested values; of several ways to find factors the first that fits together."""
     if depth > 3 or not isinstance(value, list | dict) or not value:
         return
     failure: SchemeFormatError | None = None
     settings = (found.values if found else {}) | (value if isinstance(value, dict) else {})
     readings: list[Reading] = []
-    for factors, note in _factors(name, value, found):
+    documented = (C_TRANSPOSED, _LIES[wanted.format]) if wanted.format in _LIES else None
+    for factors, note in _factors(wanted.format, value, found):
         try:
-            documented = (C_TRANSPOSED, _LIES[name]) if name in _LIES else None
-            reading = reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), documented)
-            readings.append(_fitting(reading, settings))
+            reading = reading_of_unlabelled(wanted, factors, documented)
+            readings.append(_fitting(reading.noting(note), settings))
             break
         except SchemeFormatError as error:
             failure = failure or error
     if isinstance(value, list) and (listed := sparse_products(_parts_of_products(value))):
         try:  # a list of three coefficients [i, j, value] has the form of a 3x3 matrix, too
-            readings.append(_fitting(reading_of_coefficients(name, len(value), listed, target, ring), settings))
+            readings.append(_fitting(reading_of_coefficients(wanted, len(value), listed), settings))
         except SchemeFormatError:
             if not readings:
                 raise
@@ -174,7 +168,7 @@ def _schemes(
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
     items = value.values() if isinstance(value, dict) else value
-    inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in items]
+    inner = [list(_schemes(wanted, item, depth + 1)) for item in items]
     if isinstance(value, dict) and any(inner):
         _check_settings(settings, {key for key, readings in zip(value, inner, strict=True) if readings})
     if failure is not None and not any(inner):
@@ -311,7 +305,3 @@ def _parts_of_products(value: list[Any]) -> list[list[Any]]:
             _check_settings(item, names)
         return [[item[name] for name in names] for item in value]
     return value if all(isinstance(item, list) and len(item) == 3 for item in value) else []
-
-
-parse_arrays, parse_alphaevolve = partial(_parse, "arrays"), partial(_parse, "alphaevolve")
-parse_maple, parse_mathematica = partial(_parse, "maple"), partial(_parse, "mathematica")

@@ -23,6 +23,7 @@ from ..gaussian import MAX_BITS, Gaussian, Number, bits, gaussian, parse_number,
 from ..inexact import Approximation, Coefficient, Inexact, Row, inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
+from ..target import Target
 from .linear_program import BilinearPrograms
 
 C = "C"
@@ -36,6 +37,18 @@ class UnknownFormatError(SchemeFormatError):
     def located(self, file: str | Path) -> SchemeFormatError:
         """The same error with the file named."""
         return UnknownFormatError(self.message, file, self.line)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a file is read as: a format by its name, and the target and the ring that the user, or the file, says."""
+
+    format: str
+    target: Target | None = None
+    ring: Ring | None = None
+    allow_pickle: bool = False
+    name: str = ""
+    """The name of the scheme, where the file says one."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +77,10 @@ class Reading:
     def __repr__(self) -> str:
         what = [scheme.label for _, scheme in self.candidates[:1]] or ["coefficients that are not exact, or programs"]
         return line(f"reading {self.format} {what[0]}")
+
+    def noting(self, *notes: str) -> Reading:
+        """The same reading with more notes; empty ones say nothing."""
+        return dataclasses.replace(self, notes=(*self.notes, *filter(None, notes)))
 
     @property
     def scheme(self) -> Scheme:

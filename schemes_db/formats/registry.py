@@ -38,7 +38,7 @@ from .archive import NPY_MAGIC, array_of
 from .characters import in_ascii
 from .layouts import named_target
 from .parts import companions, is_part
-from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError
+from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError, Wanted
 from .sections import naming_sections
 
 MAX_FILE_BYTES = 64 << 20
@@ -53,8 +53,8 @@ class Format:
     convention: str
     """The third factor as the format documents it: indexed by C, or by its transpose (C^T)."""
 
-    sniff: Callable[[Any], bool] | None
-    parse: Callable[..., list[Reading]] | None
+    sniff: Callable[[Any], bool] = lambda content: False
+    parse: Callable[[Any, Wanted], list[Reading]] = lambda content, wanted: []
     render: Callable[[Scheme], str | bytes] | None = None
 
 
@@ -68,20 +68,20 @@ _BINARY = (
 )
 _TEXT = (
     Format("lcma-json", ".json", C, lcma_json.sniff, lcma_json.parse, lcma_json.render),
-    Format("fmm-reduced", ".json", C_TRANSPOSED, fmm_database.sniff_reduced, fmm_database.parse_reduced),
-    Format("fmm-json", ".json", C_TRANSPOSED, fmm_database.sniff_full, fmm_database.parse_full, written.fmm_json),
-    Format("maple", ".mpl", C_TRANSPOSED, literals.sniff_maple, literals.parse_maple, written.maple),
-    Format("mathematica", ".m", C_TRANSPOSED, literals.sniff_mathematica, literals.parse_mathematica),
+    Format("fmm-reduced", ".json", C_TRANSPOSED, fmm_database.sniff_reduced, fmm_database.parse),
+    Format("fmm-json", ".json", C_TRANSPOSED, fmm_database.sniff, fmm_database.parse, written.fmm_json),
+    Format("maple", ".mpl", C_TRANSPOSED, literals.sniff_maple, literals.parse, written.maple),
+    Format("mathematica", ".m", C_TRANSPOSED, literals.sniff_mathematica, literals.parse),
     Format("sms", ".sms", C, dense.sniff_sms, dense.parse_sms, written.sms),
     Format("bini", ".txt", C, dense.sniff_bini, dense.parse_bini),
     Format("slp", ".slp", C, slp.sniff, slp.parse),
     Format("fmm-text", ".txt", C_TRANSPOSED, dense.sniff_fmm_text, dense.parse_fmm_text),
     Format("fast-matmul", ".txt", C, dense.sniff_fast_matmul, dense.parse_fast_matmul),
-    Format("alphaevolve", ".py", C_TRANSPOSED, literals.sniff_alphaevolve, literals.parse_alphaevolve),
+    Format("alphaevolve", ".py", C_TRANSPOSED, literals.sniff_alphaevolve, literals.parse),
     Format("coefficients", ".csv", C, coefficients.sniff, coefficients.parse),
     Format("equations", ".txt", C, equations.sniff, equations.parse, written.equations),
     Format("exp", ".exp", C_TRANSPOSED, equations.sniff_products, equations.parse, written.exp),
-    Format("arrays", ".json", C, literals.sniff_arrays, literals.parse_arrays),
+    Format("arrays", ".json", C, literals.sniff, literals.parse),
 )
 _JSON = frozenset(("lcma-json", "fmm-reduced", "fmm-json"))
 """Formats whose texts are kept as they are written."""
@@ -92,7 +92,7 @@ _MARKED = _JSON | {"maple", "lcma-npz", "sparse-npz"}
 FORMATS = {one.name: one for one in (*_TEXT, *_BINARY)}
 """All formats that are read."""
 
-_ALL = {**FORMATS, "coq": Format("coq", ".v", C, None, None, coq.render)}
+_ALL = {**FORMATS, "coq": Format("coq", ".v", C, render=coq.render)}
 _WRITTEN = ("lcma-json", "lcma-npz", "fmm-json", "equations", "exp", "maple", "sms", "coq")
 WRITERS = {name: _ALL[name] for name in _WRITTEN}
 """The formats that can also be written; of several with one suffix, the first is the suffix's default."""
@@ -196,42 +196,31 @@ def parse_bytes(
     """
     if format is not None:
         format_named(format)
-    binary = [
-        (one.name, partial(one.parse, raw, target, ring, allow_pickle)) for one in _matching(_BINARY, raw, format)
-    ]
-    if binary:
-        return _declared(_first_reading(binary), ring)
+    wanted = Wanted("", target, ring, allow_pickle)
+    if binary := _matching(_BINARY, raw, format):
+        return _first_reading(binary, raw, raw, wanted)
     text = _decoded(raw)
     if not text.strip():
         raise SchemeFormatError("is empty")
     if "\0" in text:
         raise SchemeFormatError(_what_binary(raw))
     plain = in_ascii(text)
-    texts = [
-        (one.name, partial(one.parse, text if one.name in _JSON else plain, target, ring))
-        for one in _matching(_TEXT, plain, format)
-    ]
-    if not texts:
+    if not (texts := _matching(_TEXT, plain, format)):
         said = f"{len(text.splitlines())} lines without factors, or an equation such as m1 = (a11 + a22)(b11 + b22)"
         raise UnknownFormatError(
             f"{said}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )
     try:
-        return _declared(_first_reading(texts), ring)
+        return _first_reading(texts, plain, text, wanted)
     except SchemeFormatError as error:
         raise naming_sections(error, plain) from None
 
 
-def _declared(readings: list[Reading], ring: Ring | None) -> list[Reading]:
-    """The readings with the ring that the user names, which binds as one that the file names does."""
-    return readings if ring is None else [dataclasses.replace(one, declared=ring) for one in readings]
-
-
-def _matching(formats: Sequence[Any], content: str | bytes, named: str | None) -> list[Any]:
+def _matching(formats: Sequence[Format], content: str | bytes, named: str | None) -> list[Format]:
     """The formats that a content may be of, in the order in which they are tried; the named one alone."""
     if named is not None:
         return [one for one in formats if named == one.name]
-    found: list[Any] = []
+    found: list[Format] = []
     for one in formats:
         if one.sniff(content):
             found.append(one)
@@ -240,26 +229,28 @@ def _matching(formats: Sequence[Any], content: str | bytes, named: str | None) -
     return found
 
 
-def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) -> list[Reading]:
-    """Return the result of the first reader that matches a file, and the names of all that match."""
+def _first_reading(
+    matching: Sequence[Format], content: str | bytes, written: str | bytes, wanted: Wanted
+) -> list[Reading]:
+    """The result of the first reader of matching formats, of a content and of it as it is written."""
     failures: list[tuple[str, SchemeFormatError]] = []
-    names = [name for name, _ in matching]
-    for name, parse in matching:
+    names = [one.name for one in matching]
+    for one in matching:
+        name = one.name
         formulas = [error for other, error in failures if other in ("equations", "exp")]
         if name == "arrays" and any(not isinstance(error, UnknownFormatError) for error in formulas):
             break  # of formulas that are not understood, the arrays beside them are not taken alone
         try:
-            readings = _guarded(parse)
+            asked = dataclasses.replace(wanted, format=name)
+            readings = _guarded(partial(one.parse, written if name in _JSON else content, asked))
         except SchemeFormatError as error:
             failures.append((name, error))
             continue
-        if len(matching) == 1 or any(one.approximations for one in readings):
+        if len(matching) == 1 or any(reading.approximations for reading in readings):
             return readings
         why = "the first" if not failures else f"as {', '.join(f'{other}: {error}' for other, error in failures)}"
-        return [
-            dataclasses.replace(one, notes=(*one.notes, f"matched {', '.join(names)}; read as {name}, {why}"[:300]))
-            for one in readings
-        ]
+        note = f"matched {', '.join(names)}; read as {name}, {why}"[:300]
+        return [reading.noting(note) for reading in readings]
     _, first = failures[0]
     if len(failures) > 1:
         others = ", ".join(name for name, _ in failures)
@@ -338,11 +329,11 @@ def _read_parts(
     note = f"three files: {', '.join(part.name for part in parts)}"
     if all(raw.startswith(NPY_MAGIC) for raw in raws):
         arrays = dict(zip("uvw", (array_of(raw, allow_pickle) for raw in raws), strict=True))
-        readings = _declared([named_arrays.reading_of_arrays(arrays, target, ring)], ring)
+        readings = [named_arrays.reading_of_arrays(arrays, Wanted("arrays-npz", target, ring))]
     else:
         # A comment line parts the three: it ends a line that was left open, and a program.
         readings = parse_bytes(b"\n#\n".join(raws), format, target, ring, allow_pickle)
-    return [dataclasses.replace(one, notes=(*one.notes, note)) for one in readings]
+    return [one.noting(note) for one in readings]
 
 
 def _content(path: Path) -> bytes:
