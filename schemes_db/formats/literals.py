@@ -33,12 +33,12 @@ from .arrays import (
 )
 from .bindings import Bindings, read_bindings
 from .candidates import Shape, reading_of_coefficients
+from .coefficients import sparse_products
 from .lines import without_block_comments
 from .listed import agreeing, listed_text
 from .parts import HOW
 from .patterns import changes_all, check_setting, pattern
 from .reading import C_TRANSPOSED, Reading, Wanted
-from .sparse import sparse_products
 from .strict_json import loads, need
 from .tables import bit_masks, groups, has_tables, reading_of_words, says_gf2, settings_beside, three_tables
 
@@ -119,11 +119,11 @@ def parse(text: str, wanted: Wanted) -> list[Reading]:
         raise SchemeFormatError(f"{len(value)} arrays without names")
     words, names = _words(value) if says_gf2(body) else ([], [])
     if words:
-        settings = found.values | (value if isinstance(value, dict) else {})
+        settings = _settings(value, found)
         _check_settings(settings, names)
         return [_fitting(reading_of_words(wanted, words, body, list(_sizes(settings))), settings)]
     if value:
-        readings = list(_schemes(wanted, value, 0, found))
+        readings = list(_schemes(wanted, value, found))
         written = listed_text(value)
         if readings:
             return [agreeing(one, written) for one in readings]
@@ -137,12 +137,12 @@ def parse(text: str, wanted: Wanted) -> list[Reading]:
     raise SchemeFormatError(f"no three arrays of numbers here{among}; name them u, v and w, (R, entries) each")
 
 
-def _schemes(wanted: Wanted, value: Any, depth: int, found: Bindings | None = None) -> Iterator[Reading]:
+def _schemes(wanted: Wanted, value: Any, found: Bindings, depth: int = 0) -> Iterator[Reading]:
     """The readings of all schemes in nested values; of several ways to find factors the first that fits together."""
     if depth > 3 or not isinstance(value, list | dict) or not value:
         return
     failure: SchemeFormatError | None = None
-    settings = (found.values if found else {}) | (value if isinstance(value, dict) else {})
+    settings = _settings(value, found)
     readings: list[Reading] = []
     documented = (C_TRANSPOSED, _LIES[wanted.format]) if wanted.format in _LIES else None
     for factors, note in _factors(wanted.format, value, found):
@@ -168,7 +168,7 @@ def _schemes(wanted: Wanted, value: Any, depth: int, found: Bindings | None = No
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
     items = value.values() if isinstance(value, dict) else value
-    inner = [list(_schemes(wanted, item, depth + 1)) for item in items]
+    inner = [list(_schemes(wanted, item, Bindings(), depth + 1)) for item in items]
     if isinstance(value, dict) and any(inner):
         _check_settings(settings, {key for key, readings in zip(value, inner, strict=True) if readings})
     if failure is not None and not any(inner):
@@ -178,7 +178,7 @@ def _schemes(wanted: Wanted, value: Any, depth: int, found: Bindings | None = No
     yield from (_fitting(reading, settings) for found_here in inner for reading in found_here)
 
 
-def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
+def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings) -> Iterator[tuple[list[Any], str]]:
     """Every way to find three factors in a value, and how.
 
     Raises:
@@ -201,25 +201,24 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
         yield one, "one array of all three factors"
 
 
-def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
+def _named(value: dict[str, Any], found: Bindings) -> Iterator[tuple[list[Any], str]]:
     """The factors among values with names, which no other of them may change."""
     single = _arrays_in(value)
     arrays = numbered_together(single)
     letters = {role for names in ROLES for role in names} | {name.rstrip("0123456789") for name in arrays}
-    for part in found.numbered if found else ():
+    for part in found.numbered:
         if part not in arrays and {part, part.lower()} & letters:
             raise SchemeFormatError(f"a matrix of {part} is set, but not of each product and factor")
     named = named_factors(arrays)
     present = {name.lower() for name in arrays}
-    for name, fault in (found.faults if found else {}).items():
+    for name, fault in found.faults.items():
         key = name.lower() if arrays.keys() == single.keys() else name.lower().rstrip("0123456789_")
         others = [set(names) - {key} for names in zip(*ROLES, strict=True) if key in names]
         if any(one <= present or named is None for one in others):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
     if named is not None:
-        settings = (found.values if found else {}) | value
-        known = {name for name, array in single.items() if array.ndim > 1} | (found.used if found else set())
-        _check_settings(settings, known)
+        known = {name for name, array in single.items() if array.ndim > 1} | found.used
+        _check_settings(_settings(value, found), known)
         yield named[0], "; ".join(named[1])
 
 
@@ -244,6 +243,11 @@ def _fitting(reading: Reading, settings: dict[str, Any]) -> Reading:
         labels = sorted({one.label for _, one in reading.candidates})
         raise SchemeFormatError(f"another rank or other sizes are said, but the factors are of {', '.join(labels)}")
     return found
+
+
+def _settings(value: Any, found: Bindings) -> dict[str, Any]:
+    """What is said by name beside the factors in a value, and in the text that it stands in."""
+    return found.values | (value if isinstance(value, dict) else {})
 
 
 def _sizes(settings: dict[str, Any]) -> Iterator[Shape]:
