@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
-from .account import GROUP, Account, Equation, is_caseless, matrices_in, split_equation
+from .account import GROUP, Equation, account_for, is_caseless, matrices_in, split_equation
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .dense import on_line
 from .lines import Statement
@@ -131,8 +131,9 @@ class Formulas(Meaning):
         Raises:
             SchemeFormatError: with the line, where one may change a block, a product or an output.
         """
-        families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
-        account = Account(families - {""} | {"c"}, min((each.line for each in live), default=0))
+        families = {"c", *(letters_of(each.name) for each in live), *map(letters_of, self.places)} - {""}
+        first = min((each.line for each in live), default=0)
+        code = []
         known = {**self.inputs, **self.letters}
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
         for line, said, equation in statements:
@@ -142,13 +143,14 @@ class Formulas(Meaning):
                 if equation not in live and line > matrices.get(name, line):
                     raise SchemeFormatError(f"{name} is set or deleted after its outputs were set", line=line)
             if equation is None or equation not in live:
-                account.check(line, text, equation)
+                if account_for(line, text, equation, families, first):
+                    code.append(line)
                 if self.thirds and not _PROSE.search(text):
                     raise SchemeFormatError(f"{text[:40]!r} is no product and no prose", line=line)
                 self.skipped.append(line)
             elif line in controlled:
                 raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
-        return account.code
+        return code
 
     def compute(self, each: Equation) -> None:
         """Compute the value of an equation, or its fault."""

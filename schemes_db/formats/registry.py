@@ -305,16 +305,13 @@ def read_file(
         if parts and (path.is_dir() or is_part(path)):
             return _read_parts(parts, format, target, ring, allow_pickle)
         raw = _content(path)
-        named = named_target(path.stem) if target is None else None
-        if named is not None:
+        targets = dict.fromkeys((target or named_target(path.stem), target))
+        attempts = [partial(parse_bytes, raw, format, one, ring, allow_pickle) for one in targets]
+        attempts += [partial(_read_parts, parts, format, target, ring, allow_pickle)] if parts else []
+        for attempt in attempts[:-1]:
             with contextlib.suppress(SchemeFormatError):
-                return parse_bytes(raw, format, named, ring, allow_pickle)
-        try:
-            return parse_bytes(raw, format, target, ring, allow_pickle)
-        except SchemeFormatError:
-            if not parts:
-                raise
-            return _read_parts(parts, format, target, ring, allow_pickle)
+                return attempt()
+        return attempts[-1]()
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
     except SchemeFormatError as error:
@@ -367,17 +364,3 @@ def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
     finally:
         if collects:
             gc.enable()
-
-
-__all__ = [
-    "FORMATS",
-    "WRITERS",
-    "Format",
-    "Reading",
-    "UnknownFormatError",
-    "format_named",
-    "parse_bytes",
-    "parse_text",
-    "read_file",
-    "render",
-]

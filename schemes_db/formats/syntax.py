@@ -157,7 +157,8 @@ class Parser:
             if in_row and self.gap and not self.text[self.position : self.position + 1].isspace():
                 break
             sign = -1 if self.take() == "-" else 1
-            parts.append(scaled(self.product(in_row), sign))
+            part = self.product(in_row)
+            parts.append(part if sign == 1 else scaled(part, sign))
         return parts[0] if len(parts) == 1 else total(parts)
 
     def product(self, in_row: bool) -> Value:
@@ -210,7 +211,7 @@ class Parser:
                 value = transposed(value) if name == "T" else self.call(f".{name}", [value])
             else:
                 break
-        return scaled(value, sign)
+        return value if sign == 1 else scaled(value, sign)
 
     def atom(self) -> Value:
         kind, token = self.kind, self.token
