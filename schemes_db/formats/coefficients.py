@@ -19,11 +19,10 @@ from ..target import MAX_DIMENSION
 from .arithmetic import is_number
 from .arrays import ROLES
 from .candidates import reading_of_coefficients
-from .dense import on_line
 from .lines import numbered, without_comment
 from .naming import letters_of, place_of
 from .patterns import changes_something, pattern
-from .reading import Reading, Wanted
+from .reading import Reading, Wanted, on_line
 from .syntax import number
 
 SNIFFED = 4000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import re
 from collections.abc import Iterator, Sequence
@@ -18,7 +17,7 @@ from .arrays import Array, array_of_rows, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
 from .parts import HOW
 from .patterns import pattern, says_change
-from .reading import C_TRANSPOSED, C, Reading, Wanted, parse_coefficient
+from .reading import C_TRANSPOSED, C, Reading, Wanted, on_line, parse_coefficient
 from .syntax import number
 
 Line = tuple[int, list[str]]
@@ -32,15 +31,6 @@ _MOD_2 = r"(?i)\bmod(?:ulo)?[ _-]?2\b"
 _NUMBERS = pattern(r"(?a)(?>[\s\d./+*^{}()-]|(?:e|E|eps|epsilon|x|lambda)\d{0,2}i?(?![A-Za-z])|[ij]\b|#[^\n]*)*+")
 _SIZES = pattern(r"(?a)(?:\d{1,9}[ \t]*\r?\n\s*)?\d{1,18}([ \t]+\d{1,18}){3}[ \t]*\r?\n[\s\d-]+")
 _SMS = pattern(r"(?a)\s*(?:#[^\n]*\n\s*)*\d+[ \t]+\d+[ \t]+[A-Za-z][ \t]*\r?(?:\n|$)")
-
-
-@contextlib.contextmanager
-def on_line(line: int) -> Iterator[None]:
-    """Name the line of the file in faults: those of a parser know the line within its text alone."""
-    try:
-        yield
-    except SchemeFormatError as error:
-        raise SchemeFormatError(error.message, error.file, line) from None
 
 
 def _words(text: str) -> list[Line]:

@@ -15,11 +15,10 @@ from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
 from .account import GROUP, Equation, account_for, is_caseless, matrices_in, split_equation
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
-from .dense import on_line
 from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of, with_indices
 from .patterns import pattern
-from .reading import Entries
+from .reading import Entries, on_line
 from .syntax import Braces, Meaning, Parser, Value, described, grid, name_of, scaled, words
 from .trilinear import split_product
 
@@ -91,7 +90,7 @@ class Formulas(Meaning):
         self.set_by = Counter(each.name for each in self.equations)
         used = {name for each in self.equations for text in each.texts for name in words(text)} - self.set_by.keys()
         lettered = {name for name in used if name in LETTERS or letters_of(name) in ("a", "b")} == LETTERS.keys()
-        self.inputs = LETTERS if lettered else {}
+        self.inputs = LETTERS if lettered else {}  # the blocks of A and B that single letters stand for
         for each in self.equations:
             each.texts = [with_indices(text, self.inputs) for text in each.texts]
         # Names that differ in case or marks alone are one name: which of two values is meant is not known.

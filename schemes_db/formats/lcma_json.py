@@ -16,10 +16,11 @@ from ..provenance import Provenance
 from ..ring import Ring, parse_ring
 from ..scheme import Scheme
 from ..target import Target, parse_target
-from .reading import C, Entries, Reading, Wanted, factor_of, parse_coefficient, render_coefficient
+from .reading import C, Entries, Reading, Wanted, factor_of, on_line, parse_coefficient, render_coefficient
 from .strict_json import loads, need
 
 NAME = "lcma-json"
+_AS_IT_SAYS = Wanted(NAME)
 
 FIELDS = ("lcma_scheme", "name", "target", "ring", "rank", "products", "provenance", "certificate")
 
@@ -29,7 +30,7 @@ def sniff(text: str) -> bool:
     return text.lstrip().startswith("{") and '"lcma_scheme"' in text
 
 
-def parse(text: str, wanted: Wanted = Wanted(NAME)) -> list[Reading]:  # noqa: B008  # it is frozen
+def parse(text: str, wanted: Wanted = _AS_IT_SAYS) -> list[Reading]:
     """Read one scheme; an override of target or ring is refused unless it agrees.
 
     Raises:
@@ -42,9 +43,7 @@ def parse(text: str, wanted: Wanted = Wanted(NAME)) -> list[Reading]:  # noqa: B
         if not (first.startswith("{") and first.endswith("}")):
             raise
         return _parse_lines(text, wanted)
-    if isinstance(data, dict) and "lcma_scheme" not in data:
-        return _held(data, wanted)
-    return [_reading(data, wanted)]
+    return [_held(data, wanted)]
 
 
 def _parse_lines(text: str, wanted: Wanted) -> list[Reading]:
@@ -52,27 +51,22 @@ def _parse_lines(text: str, wanted: Wanted) -> list[Reading]:
     readings: list[Reading] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
-            try:
-                data = loads(line)
-                readings += _held(data, wanted) if isinstance(data, dict) else [_reading(data, wanted)]
-            except SchemeFormatError as error:
-                raise SchemeFormatError(error.message, line=number) from None
+            with on_line(number):
+                readings.append(_held(loads(line), wanted))
     return readings
 
 
-def _held(data: dict[str, Any], wanted: Wanted) -> list[Reading]:
-    """The scheme of what `lcma show --json` and the finds of a search are: an object that holds it as `scheme`."""
-    if "lcma_scheme" in data:
-        return [_reading(data, wanted)]
-    inner = data.get("scheme", data.get("origin"))
-    if not isinstance(inner, dict):
-        raise SchemeFormatError("an object without a scheme in it")
-    return [_reading(inner, wanted)]
-
-
-def _reading(data: Any, wanted: Wanted) -> Reading:
+def _held(data: Any, wanted: Wanted) -> Reading:
+    """The scheme that a value is, or holds as `scheme`, as what `lcma show --json` and the finds of a search are."""
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
+    inner = data if "lcma_scheme" in data else data.get("scheme", data.get("origin"))
+    if not isinstance(inner, dict):
+        raise SchemeFormatError("an object without a scheme in it")
+    return _reading(inner, wanted)
+
+
+def _reading(data: dict[str, Any], wanted: Wanted) -> Reading:
     version, said, over = need(data, "lcma_scheme", int), need(data, "target", str), need(data, "ring", str)
     own_target, own_ring = checked_head(version, said, over, wanted)
     products = need(data, "products", list)

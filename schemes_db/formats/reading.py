@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -96,6 +96,15 @@ class Reading:
         return self.candidates[0][1]
 
 
+@contextlib.contextmanager
+def on_line(line: int) -> Iterator[None]:
+    """Name the line of the file in faults: those of a parser know the line within its text alone."""
+    try:
+        yield
+    except SchemeFormatError as error:
+        raise SchemeFormatError(error.message, error.file, line) from None
+
+
 def parse_coefficient(value: object, where: str) -> Number:
     """An integer, or a string such as "1/2" or "1/2-3i", as an exact number.
 
@@ -116,12 +125,6 @@ def render_coefficient(value: Number) -> int | str:
     """Return a value that `parse_coefficient` reads back: an integer if it is one, else text."""
     simple = simplest(value)
     return simple if isinstance(simple, int) else str(simple)
-
-
-def refuse_gaussian(scheme: Scheme, format: str) -> None:
-    """Raise SchemeFormatError for a scheme whose coefficients a format has no way to write."""
-    if scheme.gaussian:
-        raise SchemeFormatError(f"{format} can't write coefficients that are not real; write {scheme!r} as lcma-json")
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,9 @@ from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
 from .arithmetic import LinearForm, unit_in_formulas
 from .candidates import reading_of_rows, shape_of, target_of
-from .dense import on_line
 from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, Statement, expanded_rows
 from .parts import HOW
-from .reading import C, Reading, Wanted
+from .reading import C, Reading, Wanted, on_line
 from .syntax import Meaning, Parser
 
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"

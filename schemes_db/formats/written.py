@@ -10,7 +10,7 @@ from ..factor import Factor
 from ..gaussian import Gaussian, Number, simplest
 from ..ring import Z2
 from ..scheme import Scheme
-from .reading import refuse_gaussian, render_coefficient
+from .reading import render_coefficient
 
 
 def header(scheme: Scheme) -> list[str]:
@@ -95,7 +95,8 @@ def sms(scheme: Scheme) -> str:
 
 def _require_plain(scheme: Scheme, format: str) -> None:
     """Raise SchemeFormatError for a scheme that a format of real numbers and general targets can't say."""
-    refuse_gaussian(scheme, format)
+    if scheme.gaussian:
+        raise SchemeFormatError(f"{format} can't write coefficients that are not real; write {scheme!r} as lcma-json")
     if not scheme.target.is_general:
         raise SchemeFormatError(f"{format} knows general targets only; write {scheme.target} as lcma-json")
 
