@@ -320,6 +320,11 @@ def test_residues_need_their_sizes_and_ring():
         parse_bytes(raw, target=lcma.parse_target("2x2x2"), ring=Z2)
 
 
+def test_a_table_that_says_mod_2_declares_its_ring():
+    (reading,) = read_file(SAMPLES / "bini_mod2.txt")
+    assert reading.declared == Z2
+
+
 def test_sizes_of_rationals_that_fit_nothing_are_asked_for():
     table = np.ones((1, 2 * 22 * 26), dtype=np.int64)
     stream = io.BytesIO()
