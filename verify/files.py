@@ -20,7 +20,7 @@ def files_below(folder: str | Path, format: str | None = None) -> tuple[list[Pat
     Raises:
         SchemeFormatError: a folder cannot be read.
     """
-    suffixes = {known.SUFFIX for known in FORMATS.values()}
+    suffixes = {known.suffix for known in FORMATS.values()}
     found: list[Path] = []
     others = 0
     for where, folders, names in os.walk(folder, onerror=_refuse):

@@ -191,7 +191,7 @@ def judge(reading: Reading, label: str, methods: Sequence[str] = ("exact",), rin
         notes += (f"holds by both conventions; read as {holding[0][0]}",)
     convention, scheme, outcomes = holding[0]
     notes += remarks(scheme)
-    documented = format_named(reading.format).CONVENTION
+    documented = format_named(reading.format).convention
     if convention != documented:
         notes += (f"third factor indexed by {convention}, where the format documents {documented}",)
     z2_only = z2_only or scheme.ring == Z2

@@ -31,12 +31,12 @@ def samples_page() -> str:
     ]
     for name, format_ in FORMATS.items():
         if name in WRITERS:
-            title, sample = f"strassen{format_.SUFFIX}", _shown(render(scheme, name))
+            title, sample = f"strassen{format_.suffix}", _shown(render(scheme, name))
         elif name in found:
             title, sample = found[name].name, _shown(found[name].read_bytes())
         else:
             raise LookupError(f"no sample of the format {name} in {SAMPLES}")
-        convention = format_.CONVENTION.replace("^T", "ᵀ")
+        convention = format_.convention.replace("^T", "ᵀ")
         parts.append(f"## {name}\n\nThird factor by {convention}. `{title}`:\n\n```text\n{sample}\n```\n")
     return "\n".join(parts)
 

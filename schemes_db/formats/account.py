@@ -188,64 +188,56 @@ def is_caseless(equations: list[Equation]) -> bool:
     return len({name.lower() for name in names}) == len(names) and not clash and "I" not in names
 
 
-@dataclass
-class Account:
-    """What is known while statements are accounted for: the letters of blocks and products."""
+def account_for(line: int, text: str, equation: Equation | None, families: Set[str], first: int) -> bool:
+    """Account for a statement that gives no name a value, beside blocks and products of these letters.
 
-    families: set[str]
-    first: int
-    """The line of the first equation that counts."""
+    The first equation that counts stands on the line `first`. Return whether the statement looks like a program and
+    has no block in it.
 
-    code: list[int] = field(default_factory=list)
-    """The lines that look like a program and have no block in them."""
+    Raises:
+        SchemeFormatError: it does something to a block or a product, and what is not known.
+    """
+    if HEAD.match(text) or _DECLARED.fullmatch(text):
+        return False
+    if _GARBAGE.fullmatch(text) or changes_all(text):
+        raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
+    if line > first and _ANYTHING.match(text):
+        raise SchemeFormatError(f"{text[:40]!r} may set any name", line=line)
+    if text.startswith("return") and "," in text:
+        places = [family(name)[1] for name in WORD.findall(text)[1:]]
+        if all(len(place) == 2 for place in places) and places != sorted(places):
+            raise SchemeFormatError("outputs are returned in another order than that of their places", line=line)
+    unknown = f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
+    fault = (equation and equation.fault) or SchemeFormatError(unknown, line=line)
+    if changes_a_matrix(text, families):
+        raise fault
+    name = equation.name if equation else ""
+    new = name.isalnum() and not letters_of(name) and name.lower() not in families
+    data = {word for word in WORD.findall(text) if letters_of(word) in families}
+    understood = equation and equation.fault is None and len(equation.texts) == 1
+    if not data or (new and understood):  # a name that nothing uses
+        return not new and _PROGRAM.match(text) is not None
+    shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
+    returned = text.startswith("return") and changes_something(shown)  # outputs in an order that is not known
+    if returned or not only_looks(shown, data):
+        raise fault
+    return False
 
-    def check(self, line: int, text: str, equation: Equation | None) -> None:
-        """Account for a statement that gives no name a value.
 
-        Raises:
-            SchemeFormatError: it does something to a block or a product, and what is not known.
-        """
-        if HEAD.match(text) or _DECLARED.fullmatch(text):
-            return
-        if _GARBAGE.fullmatch(text) or changes_all(text):
-            raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
-        if line > self.first and _ANYTHING.match(text):
-            raise SchemeFormatError(f"{text[:40]!r} may set any name", line=line)
-        if text.startswith("return") and "," in text:
-            places = [family(name)[1] for name in WORD.findall(text)[1:]]
-            if all(len(place) == 2 for place in places) and places != sorted(places):
-                raise SchemeFormatError("outputs are returned in another order than that of their places", line=line)
-        unknown = f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
-        fault = (equation and equation.fault) or SchemeFormatError(unknown, line=line)
-        if self.changes_a_matrix(text):
-            raise fault
-        name = equation.name if equation else ""
-        new = name.isalnum() and not letters_of(name) and name.lower() not in self.families
-        data = {word for word in WORD.findall(text) if letters_of(word) in self.families}
-        understood = equation and equation.fault is None and len(equation.texts) == 1
-        if not data or (new and understood):  # a name that nothing uses
-            if not new and _PROGRAM.match(text):
-                self.code.append(line)
-            return
-        shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
-        returned = text.startswith("return") and changes_something(shown)  # outputs in an order that is not known
-        if returned or not only_looks(shown, data):
-            raise fault
-
-    def changes_a_matrix(self, text: str) -> bool:
-        """Return whether a statement makes another matrix of A, B or C as a whole: A = 2*A, return C.T."""
-        whole = self.families & set("abcxyz") & set(re.findall(r"(?<![\w.])[a-z](?![\w(])", text.lower()))
-        named = {letter.lower() for letters in _IN_PLACE.findall(text) for letter in letters if letter}
-        if named & self.families and not {"a", "b"} <= {*re.findall(r"\b[a-z]\b", text.partition("=")[2].lower())}:
-            return True
-        match = _WHOLE.match(text)
-        if match is None:
-            return bool(whole and _CALL.fullmatch(text)) and not only_looks(text.lower(), whole)
-        letter, sign, right = (match["letter"] or "").lower(), match["sign"] or "", match["right"].lower()
-        bare = self.families.intersection(re.findall(rf"(?<![\w.])(?:[a-z](?![\w(])|{letter or 0}\b)", right))
-        if not letter:
-            return bool(re.search(r"[-+*/'^.@\[]", right) and bare & {"c", "z"})
-        product = re.sub(r"[\s*@().;,]", "", right)  # c = b a is another product
-        other = letter == "c" and re.fullmatch(r"[-+abo]+", product) and product != "ab"
-        changed = sign[0] in "-+*/@" or letter in bare or len(bare) == 1 or match["several"] or match["part"] or other
-        return letter in self.families and bool(changed)
+def changes_a_matrix(text: str, families: Set[str]) -> bool:
+    """Return whether a statement makes another matrix of A, B or C as a whole: A = 2*A, return C.T."""
+    whole = families & set("abcxyz") & set(re.findall(r"(?<![\w.])[a-z](?![\w(])", text.lower()))
+    named = {letter.lower() for letters in _IN_PLACE.findall(text) for letter in letters if letter}
+    if named & families and not {"a", "b"} <= {*re.findall(r"\b[a-z]\b", text.partition("=")[2].lower())}:
+        return True
+    match = _WHOLE.match(text)
+    if match is None:
+        return bool(whole and _CALL.fullmatch(text)) and not only_looks(text.lower(), whole)
+    letter, sign, right = (match["letter"] or "").lower(), match["sign"] or "", match["right"].lower()
+    bare = families & set(re.findall(rf"(?<![\w.])(?:[a-z](?![\w(])|{letter or 0}\b)", right))
+    if not letter:
+        return bool(re.search(r"[-+*/'^.@\[]", right) and bare & {"c", "z"})
+    product = re.sub(r"[\s*@().;,]", "", right)  # c = b a is another product
+    other = letter == "c" and re.fullmatch(r"[-+abo]+", product) and product != "ab"
+    changed = sign[0] in "-+*/@" or letter in bare or len(bare) == 1 or match["several"] or match["part"] or other
+    return letter in families and bool(changed)

@@ -6,21 +6,16 @@ and then as arrays of numbers and nothing else. Schemes that hold mod 2 only loo
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import numpy as np
 
 from ...errors import SchemeFormatError
-from ..ring import Ring
-from ..target import Target
 from .archive import ZIP_MAGIC, Archive
 from .arrays import reading_of_unlabelled
 from .candidates import shape_of, target_of
-from .reading import C_TRANSPOSED, Reading
-
-NAME = "alphatensor"
-SUFFIX = ".npz"
-CONVENTION = C_TRANSPOSED
+from .reading import C_TRANSPOSED, Reading, Wanted
 
 _KEY = r"(?a)(\d{1,3}),\s?(\d{1,3}),\s?(\d{1,3})"
 
@@ -30,15 +25,13 @@ def sniff(raw: bytes) -> bool:
     return raw.startswith(ZIP_MAGIC) and re.search(rb"\d,\s?\d{1,3},\s?\d{1,3}\.npy", raw[-(1 << 20) :]) is not None
 
 
-def parse(
-    raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
-) -> list[Reading]:
+def parse(raw: bytes, wanted: Wanted) -> list[Reading]:
     """Read every scheme; both conventions become candidates. A target picks the schemes of its size.
 
     Raises:
         SchemeFormatError: a key or an array is none of these, or a pickle is met that is not allowed.
     """
-    archive = Archive(raw, allow_pickle)
+    archive, target = Archive(raw, wanted.allow_pickle), wanted.target
     readings = []
     for key in archive.names:
         match = re.fullmatch(_KEY, key)
@@ -55,9 +48,9 @@ def parse(
             raise SchemeFormatError(f"array {key!r} must be three arrays (entries, R)")
         if shape_of(*(part.shape[0] for part in arrays)) != (m, k, n):
             raise SchemeFormatError(f"array {key!r} does not have the entries of its sizes")
-        chosen = target_of((m, k, n), target)
-        documented = CONVENTION, "products as columns"
-        readings.append(reading_of_unlabelled(NAME, arrays, chosen, ring, (f"key {key}",), documented))
+        chosen = dataclasses.replace(wanted, target=target_of((m, k, n), target))
+        documented = C_TRANSPOSED, "products as columns"
+        readings.append(reading_of_unlabelled(chosen, arrays, documented).noting(f"key {key}"))
     if not readings:
         raise SchemeFormatError("no scheme of that target in the archive" if target else "an empty archive")
     return readings

@@ -1,11 +1,10 @@
-""".npy arrays and .npz archives, their headers checked before anything is unpacked."""
+""".npy arrays and .npz archives: sizes in directories and headers are checked before anything is made of them."""
 
 from __future__ import annotations
 
 import io
 import math
 import re
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -31,30 +30,12 @@ _HEADER = (
 Array = npt.NDArray[np.generic]
 
 
-@dataclass(frozen=True)
-class NpyHeader:
-    """The header of a .npy file; `start` is the offset of the data."""
-
-    dtype: str
-    fortran: bool
-    shape: tuple[int, ...]
-    start: int
-
-    @property
-    def pickled(self) -> bool:
-        return self.dtype.endswith("O")
-
-    @property
-    def data_bytes(self) -> int:
-        """The bytes that the shape claims; meaningless for pickled objects."""
-        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
-
-
-def header_of(raw: bytes, where: str = "the array") -> NpyHeader:
-    """The header at the start of a .npy file, of which `raw` need not hold more.
+def array_of(raw: bytes, allow_pickle: bool = False, where: str = "the array") -> Array | list[Array]:
+    """The array of a .npy file; a list of arrays for an object array.
 
     Raises:
-        SchemeFormatError: it is not a header, or of an array that no scheme file has.
+        SchemeFormatError: not such a file, of an array that no scheme file has, its length is not what the header
+            claims, or it holds objects and `allow_pickle` is not set.
     """
     if not raw.startswith(NPY_MAGIC) or len(raw) < 12 or raw[6] not in (1, 2, 3):
         raise SchemeFormatError(f"{where} is not a .npy array")
@@ -64,34 +45,21 @@ def header_of(raw: bytes, where: str = "the array") -> NpyHeader:
     match = re.fullmatch(_HEADER, raw[8 + width : start].decode("latin-1")) if length < _MAX_HEADER else None
     if match is None:
         raise SchemeFormatError(f"{where} has a header that is not one of an array of numbers, texts or objects")
-    sizes = [size for size in match.group("shape").replace(" ", "").split(",") if size]
+    sizes = [size for size in match["shape"].replace(" ", "").split(",") if size]
     if len(sizes) > 4 or any(len(size) > 12 for size in sizes):
-        raise SchemeFormatError(f"{where} claims the shape ({match.group('shape')[:60]})")
-    return NpyHeader(match.group("dtype"), match.group("fortran") == "True", tuple(map(int, sizes)), start)
-
-
-def array_of(raw: bytes, allow_pickle: bool = False, where: str = "the array") -> Array | list[Array]:
-    """The array of a .npy file; a list of arrays for an object array.
-
-    Raises:
-        SchemeFormatError: not such a file, its length is not what the header claims, or it holds
-            objects and `allow_pickle` is not set.
-    """
-    header = header_of(raw, where)
-    if header.pickled:
+        raise SchemeFormatError(f"{where} claims the shape ({match['shape'][:60]})")
+    if match["dtype"].endswith("O"):
         if not allow_pickle:
             raise SchemeFormatError(
                 f"{where} holds pickled objects; with --allow-pickle they are read, as arrays of numbers and no more"
             )
         from .pickled import unpickled
 
-        return unpickled(raw[header.start :])
-    if header.data_bytes != len(raw) - header.start:
-        raise SchemeFormatError(
-            f"{where} claims {header.data_bytes} bytes of data, but has {max(len(raw) - header.start, 0)}"
-        )
-    array: Array = np.ndarray(header.shape, header.dtype, raw, header.start, order="F" if header.fortran else "C")
-    return array
+        return unpickled(raw[start:])
+    shape, dtype = tuple(map(int, sizes)), np.dtype(match["dtype"])
+    if (claimed := math.prod(shape) * dtype.itemsize) != len(raw) - start:
+        raise SchemeFormatError(f"{where} claims {claimed} bytes of data, but has {max(len(raw) - start, 0)}")
+    return np.ndarray(shape, dtype, raw, start, order="F" if match["fortran"] == "True" else "C")
 
 
 class Archive:
@@ -142,7 +110,7 @@ class Archive:
         return tuple(name.removesuffix(".npy") for name in self._zip.namelist() if name.endswith(".npy"))
 
     def array(self, key: str) -> Array | list[Array]:
-        """The array of a key; its header is held against the member's size before the rest is unpacked.
+        """The array of a key.
 
         Raises:
             SchemeFormatError: there is none, or as `array_of`.
@@ -151,19 +119,7 @@ class Archive:
             raise SchemeFormatError(f"the archive has no array {key!r}")
         where = f"array {key!r}"
         try:
-            size = self._zip.getinfo(f"{key}.npy").file_size
-            with self._zip.open(f"{key}.npy") as stream:
-                head = stream.read(12)
-                length = int.from_bytes(head[8:10] if head[6:7] == b"\1" else head[8:12], "little")
-                head += stream.read(min(length, _MAX_HEADER))
-                header = header_of(head, where)
-                if not header.pickled and header.start + header.data_bytes != size:
-                    raise SchemeFormatError(
-                        f"{where} claims {header.data_bytes} bytes of data in a member of {size} bytes"
-                    )
-                raw = head + stream.read(size)
-        except SchemeFormatError:
-            raise
+            raw = self._zip.read(f"{key}.npy")
         except Exception as error:  # as above: bad checksums, bad streams, bad local headers
             raise SchemeFormatError(f"{where} can't be unpacked: {_brief(error)}") from None
         return array_of(raw, self.allow_pickle, where)

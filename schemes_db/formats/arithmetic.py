@@ -40,16 +40,16 @@ def total(parts: Sequence[Any]) -> Any:
     """
     if all(map(is_number, parts)):
         return reduce(plus, parts)
-    forms = [part for part in parts if not (is_number(part) and not part)]
-    if not all(isinstance(part, LinearForm) for part in forms):
-        form = any(isinstance(part, LinearForm) for part in forms)
-        raise SchemeFormatError(
-            "a bare number where a sum of blocks belongs" if form else "a sum of lists is no number"
-        )
     found: dict[Any, Coefficient] = {}
-    for part in forms:
-        for key, value in part.items():
-            found[key] = plus(found[key], value) if key in found else value
+    for part in parts:
+        if isinstance(part, LinearForm):
+            for key, value in part.items():
+                found[key] = plus(found[key], value) if key in found else value
+        elif not is_number(part) or part:
+            form = any(isinstance(one, LinearForm) for one in parts)
+            raise SchemeFormatError(
+                "a bare number where a sum of blocks belongs" if form else "a sum of lists is no number"
+            )
     return LinearForm({key: value for key, value in found.items() if value})
 
 

@@ -17,12 +17,11 @@ import numpy.typing as npt
 
 from ...errors import SchemeFormatError
 from ..inexact import Coefficient
-from ..ring import Ring
 from ..scheme import MAX_RANK
-from ..target import MAX_DIMENSION, Target
+from ..target import MAX_DIMENSION
 from .arithmetic import binary
 from .candidates import Factors, Shape, reading_of_options, shape_of, target_of
-from .reading import C_TRANSPOSED, C, Entries, Reading
+from .reading import C_TRANSPOSED, C, Entries, Reading, Wanted
 
 Array = npt.NDArray[Any]
 
@@ -104,13 +103,7 @@ def one_array(array: Array) -> list[Array] | None:
 
 
 def reading_of_unlabelled(
-    format: str,
-    arrays: Sequence[Array],
-    target: Target | None = None,
-    ring: Ring | None = None,
-    notes: tuple[str, ...] = (),
-    documented: tuple[str, str] | None = None,
-    others: bool = False,
+    wanted: Wanted, arrays: Sequence[Array], documented: tuple[str, str] | None = None, *, others: bool = False
 ) -> Reading:
     """The reading of three arrays of numbers, by every way that their shapes allow.
 
@@ -120,6 +113,7 @@ def reading_of_unlabelled(
     Raises:
         SchemeFormatError: no way fits; the shapes are named.
     """
+    target = wanted.target
     ways = [way for way in _ways(arrays) if target is None or way[2] == target.shape]
     if documented is not None:
         meant = sorted((way for way in ways if way[0] == documented[1]), key=lambda way: way[1] != documented[0])
@@ -127,16 +121,16 @@ def reading_of_unlabelled(
         ways = [("", by, shape, factors) for _, by, shape, factors in meant] + rest
     shapes = ", ".join(" x ".join(map(str, array.shape)) for array in arrays)
     if not ways:
-        wanted = f" for {target}" if target is not None else ""
+        of_it = f" for {target}" if target is not None else ""
         raise SchemeFormatError(
-            f"arrays of {shapes} fit together in no way{wanted}; wanted are U (R, m k), V (R, k n) and W (R, m n), "
+            f"arrays of {shapes} fit together in no way{of_it}; wanted are U (R, m k), V (R, k n) and W (R, m n), "
             "or their transposes"
         )
     _, _, first, (left, _, _) = ways[0]
     if documented is None and first == (1, 1, 1) and left.rank > 1:
         raise SchemeFormatError(f"arrays of {shapes} are several products of two numbers: this is no scheme")
     options = [(", ".join(filter(None, (by, lies))), target_of(shape, target), part) for lies, by, shape, part in ways]
-    return reading_of_options(format, options, (), ring, "", notes, unsure=documented is None)
+    return reading_of_options(wanted, options, unsure=documented is None)
 
 
 def _ways(arrays: Sequence[Array]) -> Iterator[tuple[str, str, Shape, Factors]]:

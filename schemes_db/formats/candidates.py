@@ -13,11 +13,10 @@ import numpy as np
 from ...errors import LcmaError, SchemeFormatError
 from ..factor import Factor
 from ..inexact import Approximation, Coefficient
-from ..ring import Ring
 from ..scheme import MAX_RANK, Scheme
 from ..target import MAX_DIMENSION, Target
 from .layouts import GridNumbering, triangular_targets
-from .reading import C_TRANSPOSED, C, Entries, Reading, factor_of, places_on, ring_of
+from .reading import C_TRANSPOSED, C, Entries, Reading, Wanted, factor_of, places_on, ring_of
 from .strict_json import need
 
 Shape = tuple[int, int, int]
@@ -74,37 +73,21 @@ def target_of(shape: Shape, target: Target | None) -> Target:
     return target
 
 
-def reading_of_rows(
-    format: str,
-    rows: Sequence[Sequence[Row]],
-    shape: Shape,
-    documented: str,
-    target: Target | None = None,
-    ring: Ring | None = None,
-    notes: tuple[str, ...] = (),
-) -> Reading:
+def reading_of_rows(wanted: Wanted, rows: Sequence[Sequence[Row]], shape: Shape, documented: str) -> Reading:
     """The reading of three factors given product by product, entries by flat row-major index.
 
     Raises:
         SchemeFormatError: as `target_of` and `reading_of_options`.
     """
-    chosen = target_of(shape, target)
+    chosen = target_of(shape, wanted.target)
     left, right = Entries.of(rows[0], chosen.k), Entries.of(rows[1], chosen.n)
     thirds = {C: Entries.of(rows[2], chosen.n), C_TRANSPOSED: Entries.of(rows[2], chosen.m).transposed()}
     options = [(convention, chosen, (left, right, thirds[convention])) for convention in _by(documented)]
-    return reading_of_options(format, options, (), ring, "", notes)
+    return reading_of_options(wanted, options)
 
 
 def reading_by_place(
-    format: str,
-    factors: Factors,
-    documented: str,
-    target: Target | None = None,
-    ring: Ring | None = None,
-    outputs: Set[tuple[int, int]] = frozenset(),
-    *,
-    name: str = "",
-    notes: tuple[str, ...] = (),
+    wanted: Wanted, factors: Factors, documented: str, outputs: Set[tuple[int, int]] = frozenset()
 ) -> Reading:
     """The reading of three factors, entries by row and column; `outputs` are places of C that are set, if to 0.
 
@@ -115,13 +98,14 @@ def reading_by_place(
     Raises:
         SchemeFormatError: by no convention do the sizes fit the target or the ring.
     """
+    target = wanted.target
     a, b, c = factors
     (m, k), (inner, n), (rows, cols) = (part.extent for part in factors)
     rows, cols = max(rows, *(i + 1 for i, _ in outputs), 0), max(cols, *(j + 1 for _, j in outputs), 0)
     k = max(k, inner)
     shapes = {C: (max(m, rows), k, max(n, cols)), C_TRANSPOSED: (max(m, cols), k, max(n, rows))}
     smallest = min(map(math.prod, shapes.values()))
-    wanted: list[Option] = []
+    meant: list[Option] = []
     others: list[Option] = []
     for convention in _by(documented):
         shape = shapes[convention]
@@ -133,17 +117,13 @@ def reading_by_place(
         for one in triangular_targets(shape, (a.places, b.places, used)):
             if a.rank < len(one.terms) + ("tri-out" not in one.name):
                 found.append((f"{convention}, {one}", one, three))
-        wanted += [(convention, target, three)] if target else found
+        meant += [(convention, target, three)] if target else found
         others += found if target else []
-    return reading_of_options(format, wanted, others, ring, name, notes, unsure=target is None)
+    return reading_of_options(wanted, meant, others, unsure=target is None)
 
 
 def reading_of_coefficients(
-    format: str,
-    rank: int,
-    coefficients: Sequence[tuple[int, int, int, int, Coefficient]],
-    target: Target | None = None,
-    ring: Ring | None = None,
+    wanted: Wanted, rank: int, coefficients: Sequence[tuple[int, int, int, int, Coefficient]]
 ) -> Reading:
     """The reading of coefficients: factor (0 to 2), product (from 0), row, column, value each.
 
@@ -160,7 +140,7 @@ def reading_of_coefficients(
         if [] in terms[slot]:
             raise SchemeFormatError(f"product {terms[slot].index([]) + 1} has no block of {'AB'[slot]}")
     a, b, c = map(Entries.of, terms)
-    return reading_by_place(format, (a, b, c), C, target, ring)
+    return reading_by_place(wanted, (a, b, c), C)
 
 
 def option_of(factors: Factors, layout: GridNumbering, convention: str = C) -> Option:
@@ -180,13 +160,7 @@ def option_of(factors: Factors, layout: GridNumbering, convention: str = C) -> O
 
 
 def reading_of_options(
-    format: str,
-    wanted: Sequence[Option],
-    others: Sequence[Option],
-    ring: Ring | None,
-    name: str = "",
-    notes: tuple[str, ...] = (),
-    unsure: bool = False,
+    wanted: Wanted, options: Sequence[Option], others: Sequence[Option] = (), *, unsure: bool = False
 ) -> Reading:
     """The reading of what a file may be; what it may be else than the target asked for becomes `alternatives`.
 
@@ -196,20 +170,19 @@ def reading_of_options(
     Raises:
         SchemeFormatError: no option fits its target and the ring.
     """
-    candidates, rounded, failure = _schemes(wanted, ring, name)
-    alternatives, _, _ = _schemes(others, ring, name)
+    candidates, rounded, failure = _schemes(options, wanted)
+    alternatives, _, _ = _schemes(others, wanted)
     if failure is not None and not (candidates or rounded):
         hint = f"; it holds as {alternatives[0][1].target}" if alternatives else ""
         raise SchemeFormatError(f"{failure}{hint}")
     held = {scheme.target for _, scheme in candidates}
-    rank, shapes = wanted[0][2][0].rank, [one.shape for one in held if one.is_general or math.prod(one.shape) > 8]
+    rank, shapes = options[0][2][0].rank, [one.shape for one in held if one.is_general or math.prod(one.shape) > 8]
     doubtful = unsure and held and not any(rank <= math.prod(shape) > 1 for shape in shapes)
     doubt = f"{rank} products that belong to no product of matrices in sight: this may be no scheme, or several"
     return Reading(
-        format,
+        wanted.format,
         tuple(candidates),
-        None,
-        notes,
+        declared=wanted.ring,
         approximations=tuple(rounded),
         alternatives=tuple((label, scheme) for label, scheme in alternatives if scheme.target not in held),
         doubt=doubt if doubtful else "",
@@ -217,7 +190,7 @@ def reading_of_options(
 
 
 def _schemes(
-    options: Iterable[Option], ring: Ring | None, name: str
+    options: Iterable[Option], wanted: Wanted
 ) -> tuple[list[tuple[str, Scheme]], list[tuple[str, Approximation]], LcmaError | None]:
     """The schemes and the approximations of the options that fit their targets, and the first failure."""
     found: list[tuple[str, Scheme]] = []
@@ -232,13 +205,14 @@ def _schemes(
                 for grid in grids:
                     places_on(*grid)
                 u, v, w = (part.rounded(cols) for part, _, cols, _ in grids)
-                rounded.append((label, Approximation(target, (u, v, w), ring)))
+                rounded.append((label, Approximation(target, (u, v, w), wanted.ring)))
                 continue
             for part, rows, cols, letter in grids:
                 if (part, rows, cols) not in made:
                     made[part, rows, cols] = factor_of(part, rows, cols, letter)
             a, b, c = (made[grid[:3]] for grid in grids)
-            found.append((label, Scheme(target, a, b, c, ring or ring_of((a, b, c)), name)))
+            ring = wanted.ring or ring_of((a, b, c))
+            found.append((label, Scheme(target, a, b, c, ring, wanted.name)))
         except LcmaError as error:
             failure = failure or error
     return found, rounded, failure

@@ -1,8 +1,10 @@
-"""Tables of coefficients, as people keep them in spreadsheets and in Markdown.
+"""Coefficients one by one: in tables, as people keep them in spreadsheets and in Markdown, or in lists of JSON.
 
-Either a row is one coefficient: its product, its factor (A, B, C or U, V, W), its block and its value. Or the head of a
-table names blocks and each row a product, or the head products and each row a block; the blocks of the three factors
-may stand in one table or in three. Cells are parted by commas, semicolons, tabs or bars.
+In a table a row may be one coefficient: its product, its factor (A, B, C or U, V, W), its block and its value. Or the
+head of a table names blocks and each row a product, or the head products and each row a block; the blocks of the three
+factors may stand in one table or in three. Cells are parted by commas, semicolons, tabs or bars.
+
+In JSON a factor of a product is a list of `[i, j, value]`, or an object such as `{"a11": 1, "a22": -1}`.
 """
 
 from __future__ import annotations
@@ -10,21 +12,18 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from ...errors import SchemeFormatError
-from ..ring import Ring
-from ..target import Target
+from ..target import MAX_DIMENSION
+from .arithmetic import is_number
 from .arrays import ROLES
 from .candidates import reading_of_coefficients
-from .dense import on_line
 from .lines import numbered, without_comment
+from .naming import letters_of, place_of
 from .patterns import changes_something, pattern
-from .reading import C, Reading
+from .reading import Reading, Wanted, on_line
 from .syntax import number
-
-NAME = "coefficients"
-SUFFIX = ".csv"
-CONVENTION = C
 
 SNIFFED = 4000
 """Characters in which the first row of a table is looked for."""
@@ -53,7 +52,7 @@ def sniff(text: str) -> bool:
     return _COLUMNS.fullmatch("|".join(cells)) is not None or _entry(0, cells) is not None or _head(cells) is not None
 
 
-def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme.
 
     Raises:
@@ -70,7 +69,7 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         with on_line(at):
             key = numbers.setdefault(product.lower(), len(numbers))
             coefficients.append((letters.index(letter), key, row, col, number(value)))
-    return [reading_of_coefficients(NAME, len(numbers), coefficients, target, ring)]
+    return [reading_of_coefficients(wanted, len(numbers), coefficients)]
 
 
 def _entries(text: str) -> Iterator[Entry]:
@@ -142,3 +141,36 @@ def _rows(text: str) -> Iterator[Row]:
         parted = line.strip().strip("|") if bars else line
         mark = "|" if bars else next((mark for mark in "\t;," if mark in line), "|")
         yield at, [cell.strip(" `$*") for cell in next(csv.reader([parted], delimiter=mark, skipinitialspace=True), [])]
+
+
+def sparse_products(parts: Sequence[Sequence[Any]]) -> list[tuple[int, int, int, int, Any]]:
+    """The coefficients in the three parts of every product, as `reading_of_coefficients` takes them.
+
+    Empty where a part is no list of them.
+
+    Raises:
+        SchemeFormatError: blocks of another factor.
+    """
+    found = [(slot, r, _listed(part)) for r, three in enumerate(parts) for slot, part in enumerate(three)]
+    if not all(part for *_, part in found):
+        return []
+    for slot in range(3):
+        names = {name for three in parts for name in (three[slot] if isinstance(three[slot], dict) else ())}
+        letters = set(map(letters_of, names))
+        if len(letters) > 1 or any(letters & set(ROLES[other]) for other in range(3) if other != slot):
+            raise SchemeFormatError(f"blocks of {', '.join(sorted(letters))} in the factor {'ABC'[slot]}")
+    return [(slot, r, *one) for slot, r, part in found for one in part]
+
+
+def _listed(part: Any) -> list[tuple[int, int, Any]]:
+    """The row, the column and the value of the coefficients that a value lists; none where it is no list of them."""
+    if isinstance(part, dict):
+        part = [[*place_of(name), value] for name, value in part.items()]
+    fits = isinstance(part, list) and all(isinstance(one, list) and len(one) == 3 for one in part)
+    if not fits or not all(
+        type(index) is int and 0 <= index <= MAX_DIMENSION and is_number(value)
+        for row, col, value in part
+        for index in (row, col)
+    ):
+        return []
+    return [(row, col, value) for row, col, value in part]

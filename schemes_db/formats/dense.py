@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
+import dataclasses
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import groupby
 
 from ...errors import SchemeFormatError
 from ..gaussian import Number
 from ..inexact import Coefficient
-from ..ring import Z2, Ring
+from ..ring import Z2
 from ..scheme import MAX_RANK
-from ..target import Target
 from .arrays import Array, array_of_rows, reading_of_unlabelled
 from .candidates import reading_of_rows, shape_of
 from .parts import HOW
 from .patterns import pattern, says_change
-from .reading import C_TRANSPOSED, C, Reading, parse_coefficient
+from .reading import C_TRANSPOSED, C, Reading, Wanted, on_line, parse_coefficient
 from .syntax import number
 
 Line = tuple[int, list[str]]
@@ -33,26 +31,6 @@ _MOD_2 = r"(?i)\bmod(?:ulo)?[ _-]?2\b"
 _NUMBERS = pattern(r"(?a)(?>[\s\d./+*^{}()-]|(?:e|E|eps|epsilon|x|lambda)\d{0,2}i?(?![A-Za-z])|[ij]\b|#[^\n]*)*+")
 _SIZES = pattern(r"(?a)(?:\d{1,9}[ \t]*\r?\n\s*)?\d{1,18}([ \t]+\d{1,18}){3}[ \t]*\r?\n[\s\d-]+")
 _SMS = pattern(r"(?a)\s*(?:#[^\n]*\n\s*)*\d+[ \t]+\d+[ \t]+[A-Za-z][ \t]*\r?(?:\n|$)")
-
-
-@dataclass
-class TextReader:
-    """A text format that is read, with the attributes of a module of `TextFormat`."""
-
-    NAME: str
-    SUFFIX: str
-    CONVENTION: str
-    sniff: Callable[[str], bool]
-    parse: Callable[..., list[Reading]]
-
-
-@contextlib.contextmanager
-def on_line(line: int) -> Iterator[None]:
-    """Name the line of the file in faults: those of a parser know the line within its text alone."""
-    try:
-        yield
-    except SchemeFormatError as error:
-        raise SchemeFormatError(error.message, error.file, line) from None
 
 
 def _words(text: str) -> list[Line]:
@@ -76,7 +54,7 @@ def _blocks(text: str) -> list[list[Line]]:
     return list(filter(None, blocks))
 
 
-def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_fast_matmul(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme of U, V and W as dense blocks parted by `#` lines: rows are entries, columns products."""
     blocks = _blocks(text)
     if len(blocks) != 3:
@@ -84,10 +62,10 @@ def _fast_matmul(text: str, target: Target | None = None, ring: Ring | None = No
     rank = len(blocks[0][0][1])
     arrays = [array_of_rows([numbers(*row, rank) for row in block]) for block in blocks]
     columns = C, "products as columns"
-    return [reading_of_unlabelled("fast-matmul", arrays, target, ring, (), columns, others=target is None)]
+    return [reading_of_unlabelled(wanted, arrays, columns, others=wanted.target is None)]
 
 
-def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_bini(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme: a header `Bini m k n R`, then `product ; Gamma ; Alpha ; Beta` a line, the third factor first.
 
     A line with `mod 2` before the table says that it holds only there.
@@ -98,8 +76,8 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     m, k, n, rank = map(int, header.groups())
     if not 1 <= rank <= MAX_RANK:
         raise SchemeFormatError(f"a scheme has 1 to {MAX_RANK} products, not {rank}")
-    if ring is None and re.search(_MOD_2, text.split(";", 1)[0]):
-        ring = Z2
+    if wanted.ring is None and re.search(_MOD_2, text.split(";", 1)[0]):
+        wanted = dataclasses.replace(wanted, ring=Z2)
     before = text.count("\n", 0, header.end())
     lines = [(at, line.split("#", 1)[0].strip().rstrip(";")) for at, line in enumerate(text.splitlines(), start=1)]
     for at, line in (*lines[:before], *lines[before + 1 :]):
@@ -111,10 +89,10 @@ def _bini(text: str, target: Target | None = None, ring: Ring | None = None) -> 
     if len(parts) != rank:
         raise SchemeFormatError(f"{len(parts)} products, where the header says {rank}")
     w, u, v = (array_of_rows([numbers(at, part[slot].split(), sizes[slot]) for at, part in parts]) for slot in range(3))
-    return [reading_of_unlabelled("bini", [u, v, w], target, ring, (), (C, ""))]
+    return [reading_of_unlabelled(wanted, [u, v, w], (C, ""))]
 
 
-def _fmm_text(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_fmm_text(text: str, wanted: Wanted) -> list[Reading]:
     """Read all schemes: `n1 n2 n3 m`, then U, V, W, C transposed, each a line of m rows, row after row.
 
     In the fractional variant every entry is a numerator and a denominator. A file of several schemes has their
@@ -130,7 +108,7 @@ def _fmm_text(text: str, target: Target | None = None, ring: Ring | None = None)
         m, k, n, rank = head
         rest += [(line, [])] * (3 - len(rest))
         arrays = [_rows(*part, rank, size) for part, size in zip(rest, (m * k, k * n, m * n), strict=True)]
-        readings.append(reading_of_unlabelled("fmm-text", arrays, target, ring, (), (C_TRANSPOSED, "")))
+        readings.append(reading_of_unlabelled(wanted, arrays, (C_TRANSPOSED, "")))
     if not readings or (count is not None and count != len(readings)):
         raise SchemeFormatError(f"{len(readings)} schemes, where the first line says {count or 'n1 n2 n3 m'}")
     return readings
@@ -155,7 +133,7 @@ def _integer(word: str, line: int) -> int:
     return int(word)
 
 
-def _sms(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse_sms(text: str, wanted: Wanted) -> list[Reading]:
     """Read the schemes of a text: every three sparse matrices L (R x m k), R (R x k n) and P (m n x R) make one.
 
     A matrix is `rows cols R`, then `row col value` lines from 1, then `0 0 0`; values are p or p/q. The three may
@@ -165,7 +143,7 @@ def _sms(text: str, target: Target | None = None, ring: Ring | None = None) -> l
     matrices = [_matrix(*head, lines) for head in lines]
     if not matrices or len(matrices) % 3:
         raise SchemeFormatError(f"{len(matrices)} matrices, where L, R and P belong; {HOW}")
-    return [_sparse_reading(matrices[i : i + 3], target, ring) for i in range(0, len(matrices), 3)]
+    return [_sparse_reading(matrices[i : i + 3], wanted) for i in range(0, len(matrices), 3)]
 
 
 def _matrix(line: int, head: list[str], lines: Iterator[Line]) -> tuple[int, int, list[tuple[int, int, Number]]]:
@@ -191,9 +169,7 @@ def _places(line: int, words: list[str], wanted: str) -> tuple[int, int]:
     return int(words[0]), int(words[1])
 
 
-def _sparse_reading(
-    matrices: list[tuple[int, int, list[tuple[int, int, Number]]]], target: Target | None, ring: Ring | None
-) -> Reading:
+def _sparse_reading(matrices: list[tuple[int, int, list[tuple[int, int, Number]]]], wanted: Wanted) -> Reading:
     (rank, a, left), (again, b, right), (c, third, outputs) = matrices
     if not rank == again == third <= len(left):
         said = f"L has {rank} rows with {len(left)} entries, R has {again}, P has {third} columns"
@@ -202,18 +178,25 @@ def _sparse_reading(
     for part, products in zip((left, right, [(r, index, value) for index, r, value in outputs]), rows, strict=True):
         for r, index, value in part:
             products[r].append((index, value))
-    return reading_of_rows("sms", rows, shape_of(a, b, c), C, target, ring)
+    return reading_of_rows(wanted, rows, shape_of(a, b, c), C)
 
 
-def _sniff_fast_matmul(text: str) -> bool:
+def sniff_bini(text: str) -> bool:
+    """Return whether there is a header `Bini m k n R`."""
+    return ";" in text and re.search(_BINI, text[:20_000]) is not None
+
+
+def sniff_fmm_text(text: str) -> bool:
+    """Return whether there are four sizes and then integers."""
+    return _SIZES.fullmatch(text.lstrip()[:4000]) is not None
+
+
+def sniff_sms(text: str) -> bool:
+    """Return whether the head of a sparse matrix comes first."""
+    return _SMS.match(text) is not None
+
+
+def sniff_fast_matmul(text: str) -> bool:
     """Return whether there are three blocks of numbers, parted by comment lines."""
     head = text[:1_000_000]
     return len(_blocks(head)) == 3 and _NUMBERS.fullmatch(head) is not None
-
-
-bini = TextReader("bini", ".txt", C, lambda text: ";" in text and re.search(_BINI, text[:20_000]) is not None, _bini)
-fast_matmul = TextReader("fast-matmul", ".txt", C, _sniff_fast_matmul, _fast_matmul)
-fmm_text = TextReader(
-    "fmm-text", ".txt", C_TRANSPOSED, lambda text: _SIZES.fullmatch(text.lstrip()[:4000]) is not None, _fmm_text
-)
-sms = TextReader("sms", ".sms", C, lambda text: _SMS.match(text) is not None, _sms)

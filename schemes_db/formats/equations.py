@@ -14,21 +14,15 @@ from functools import partial
 from typing import Any
 
 from ...errors import SchemeFormatError
-from ..ring import Ring
 from ..target import Target
 from .candidates import Factors, Option, option_of, reading_by_place, reading_of_options
-from .dense import TextReader
 from .formulas import Formulas
 from .header import parse_header
 from .layouts import agrees, layouts_of, numbered_layouts, structured_layouts
 from .lines import controlled_lines, statements
 from .patterns import pattern
-from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError
+from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError, Wanted
 from .trilinear import split_product
-
-NAME = "equations"
-SUFFIX = ".txt"
-CONVENTION = C
 
 MAX_TRIED = 32
 """Numberings of blocks with a running index that are tried where none agrees with its target."""
@@ -56,36 +50,42 @@ def is_equation(line: str) -> bool:
     return len(_BLOCK.findall(line, sign.end())) > 1 or _LETTER.search(line, sign.end()) is not None
 
 
-def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme of equations, or of products of three factors; both conventions become candidates where they fit.
 
     Raises:
         SchemeFormatError: with the line, where something is not an equation or a name has no value.
     """
     said, over, name = parse_header(text)
-    ring = ring or over
+    wanted = dataclasses.replace(wanted, target=wanted.target or said, ring=wanted.ring or over, name=name)
     found = Formulas(statements(text), controlled_lines(text), _SYMMETRIC.search(text) is not None)
-    return [dataclasses.replace(reading_of(found, target or said, ring, name), declared=ring)]
+    return [reading_of(found, wanted)]
 
 
-def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: str) -> Reading:
+def reading_of(found: Formulas, wanted: Wanted) -> Reading:
+    """The reading of formulas.
+
+    Raises:
+        SchemeFormatError: they are no scheme, or none for the target.
+    """
+    target, wanted = wanted.target, dataclasses.replace(wanted, format="exp" if found.thirds else "equations")
     if not found.products or not (found.outputs or target):
         raise UnknownFormatError("no scheme here: products such as m1 = (a11)(b11), and outputs such as c11 = m1")
-    factors, notes = found.factors(), tuple(found.notes)
+    factors = found.factors()
     base = found.bases["c"]
     if found.flat:
         count = 1 + max((index - base for (index,) in found.outputs), default=-1)
-        wanted, others = _by_running_index(factors, count, target)
-        notes = (*notes, f"blocks by running index, {wanted[0][0].partition(', ')[2] or wanted[0][1]}")
-        reading = reading_of_options(NAME, wanted, others, ring, name, notes, unsure=target is None)
+        options, others = _by_running_index(factors, count, target)
+        found.notes.append(f"blocks by running index, {options[0][0].partition(', ')[2] or options[0][1]}")
+        reading = reading_of_options(wanted, options, others, unsure=target is None)
     elif found.thirds:
         a, b, c = (part.extent for part in factors)
         if target is None and not all(map(int.__le__, sorted(c), sorted((a[0], b[1])))):
             raise SchemeFormatError(f"A has {a[0]} rows, B {b[1]} columns, but the third factor is larger")
-        reading = reading_by_place(exp.NAME, factors, exp.CONVENTION, target, ring, name=name, notes=notes)
+        reading = reading_by_place(wanted, factors, C_TRANSPOSED)
     else:
         outputs = {(i - base, j - base) for i, j in found.outputs}
-        reading = reading_by_place(NAME, factors, CONVENTION, target, ring, outputs, name=name, notes=notes)
+        reading = reading_by_place(wanted, factors, C, outputs)
     if list(found.letters) in found.groups:
         named = tuple(one for one in reading.candidates if not one[0].startswith(C_TRANSPOSED))
         reading = dataclasses.replace(reading, candidates=named)
@@ -93,7 +93,7 @@ def reading_of(found: Formulas, target: Target | None, ring: Ring | None, name: 
     if found.skipped and any(one.shape == (1, 1, 1) for one in held):
         raise SchemeFormatError("one product of two numbers, in a text that says more: this is no scheme")
     doubt = f"line {found.code[0]} is no equation and no prose: this may be no scheme" if found.code else reading.doubt
-    return dataclasses.replace(reading, doubt=doubt)
+    return dataclasses.replace(reading, doubt=doubt, notes=tuple(found.notes))
 
 
 def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> tuple[list[Option], list[Option]]:
@@ -119,4 +119,4 @@ def _by_running_index(factors: Factors, outputs: int, target: Target | None) -> 
     return [option_of(factors, one) for one in tried], [option_of(factors, one) for one in others[:1]]
 
 
-exp = TextReader("exp", ".exp", C_TRANSPOSED, partial(sniff, fits=partial(split_product, 0)), parse)
+sniff_products = partial(sniff, fits=partial(split_product, 0))

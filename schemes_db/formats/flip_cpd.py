@@ -9,8 +9,8 @@ sizes: its name or the target must, or a rational row is tried with all sizes of
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 
@@ -24,11 +24,7 @@ from ..target import Target
 from .archive import NPY_MAGIC, array_of
 from .candidates import Factors, likely_shapes, option_of, reading_of_options
 from .layouts import GridNumbering, agrees, layouts_of, structured_layouts
-from .reading import C_TRANSPOSED, C, Entries, Reading
-
-NAME = "flip-cpd"
-SUFFIX = ".npy"
-CONVENTION = C
+from .reading import C_TRANSPOSED, Entries, Reading, Wanted
 
 MAX_SHAPES = 400
 """Sizes of plain products that a row without a name is tried with."""
@@ -43,43 +39,40 @@ def sniff(raw: bytes) -> bool:
     return raw.startswith(NPY_MAGIC)
 
 
-def parse(
-    raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
-) -> list[Reading]:
+def parse(raw: bytes, wanted: Wanted) -> list[Reading]:
     """Read every row as one scheme.
 
     Raises:
         SchemeFormatError: not an int64 or uint64 array, or sizes or ring can't be told.
     """
-    array = array_of(raw)
+    array, target = array_of(raw), wanted.target
     if isinstance(array, list) or array.ndim not in (1, 2) or array.dtype.kind not in "iu" or array.dtype.itemsize != 8:
         raise SchemeFormatError("expected an array of 64-bit integers, one scheme a row")
     rows = array.reshape(1, -1) if array.ndim == 1 else array
     if not rows.size:
         raise SchemeFormatError("an empty array")
     if array.dtype.kind == "i":
-        return [_rational(row.tolist(), target, ring) for row in rows]
+        return [_rational(row.tolist(), wanted) for row in rows]
     if target is None:
         raise SchemeFormatError("residues without sizes; say what they compute with --target MxKxN")
-    modulus = _modulus(rows.shape[1], ring)
-    return [_modular(row, target, modulus) for row in rows]
+    wanted = dataclasses.replace(wanted, ring=_modulus(rows.shape[1], wanted.ring))
+    return [_modular(row, target, wanted) for row in rows]
 
 
-def _rational(row: list[int], target: Target | None, ring: Ring | None) -> Reading:
+def _rational(row: list[int], wanted: Wanted) -> Reading:
     if len(row) % 2 or 0 in row[1::2]:
         raise SchemeFormatError("a row of rationals must be pairs of a numerator and a denominator that is not 0")
-    total = len(row) // 2
-    notes: tuple[str, ...] = ()
+    total, target = len(row) // 2, wanted.target
     values: list[Number] = [p if q == 1 else Fraction(p, q) for p, q in zip(row[::2], row[1::2], strict=True)]
-    if target is not None:
-        fitting = [layout for layout in layouts_of(target) if total and total % sum(layout.sizes) == 0]
-        if not fitting:
-            raise SchemeFormatError(f"a row of {total} rationals is no scheme for {target}")
-        layout = next((one for one in fitting if agrees(_numbered(values, one), one)), fitting[0])
-    else:
+    if target is None:
         layout = _guessed(values)
-        notes = (f"sizes {layout.target} found by trying all that fit the length",)
-    return _reading(layout, _numbered(values, layout), ring, notes)
+        note = f"sizes {layout.target} found by trying all that fit the length"
+        return _reading(layout, _numbered(values, layout), wanted).noting(note)
+    fitting = [layout for layout in layouts_of(target) if total and total % sum(layout.sizes) == 0]
+    if not fitting:
+        raise SchemeFormatError(f"a row of {total} rationals is no scheme for {target}")
+    layout = next((one for one in fitting if agrees(_numbered(values, one), one)), fitting[0])
+    return _reading(layout, _numbered(values, layout), wanted)
 
 
 def _numbered(values: Sequence[Number], layout: GridNumbering) -> Factors:
@@ -93,14 +86,15 @@ def _numbered(values: Sequence[Number], layout: GridNumbering) -> Factors:
     return parts[0], parts[1], parts[2]
 
 
-def _reading(layout: GridNumbering, factors: Factors, ring: Ring | None, notes: tuple[str, ...] = ()) -> Reading:
+def _reading(layout: GridNumbering, factors: Factors, wanted: Wanted) -> Reading:
     """The reading of factors by running index; of structured matrices the third is by C and nothing else."""
     m, _, n = layout.target.shape
     options = [option_of(factors, layout)]
     if not layout.structured:
         turned = tuple(i % m * n + i // m for i in range(m * n))
-        options.append(option_of(factors, replace(layout, places=(*layout.places[:2], turned)), C_TRANSPOSED))
-    return reading_of_options(NAME, options, (), ring, "", notes)
+        by_transpose = dataclasses.replace(layout, places=(*layout.places[:2], turned))
+        options.append(option_of(factors, by_transpose, C_TRANSPOSED))
+    return reading_of_options(wanted, options)
 
 
 def _guessed(values: Sequence[Number]) -> GridNumbering:
@@ -131,12 +125,12 @@ def _modulus(width: int, ring: Ring | None) -> Ring:
     return ring
 
 
-def _modular(row: Words, target: Target, ring: Ring) -> Reading:
+def _modular(row: Words, target: Target, wanted: Wanted) -> Reading:
     """The reading by the first layout that has an entry for every bit."""
     failure: SchemeFormatError | None = None
     for layout in reversed(layouts_of(target)):
         try:
-            return _reading(layout, _unpacked(row, layout, ring), ring)
+            return _reading(layout, _unpacked(row, layout, wanted.ring or Z2), wanted)
         except SchemeFormatError as error:
             failure = failure or error
     raise failure or SchemeFormatError(f"no layout of {target} is known")

@@ -12,22 +12,20 @@ from functools import partial
 from typing import Any
 
 from ...errors import SchemeFormatError
-from ..ring import Z2, Q, Ring
-from ..target import Target
+from ..ring import Z2, Q
 from .arrays import Array, array_of_rows, reading_of_unlabelled
 from .candidates import reading_of_rows, sizes_and_rank, target_of
-from .dense import TextReader
 from .linear_program import MAX_TERMS, LinearProgram, Statement, expanded_rows
 from .listed import agreeing, listed_text
 from .patterns import check_setting, pattern
-from .reading import C_TRANSPOSED, Reading, parse_coefficient
+from .reading import C_TRANSPOSED, Reading, Wanted, parse_coefficient
 from .strict_json import loads, need
 
 _SIZES = pattern(r'"n"\s*:\s*(?!\s|\d)')
 _FIELDS = {"n", "m", "z2", "multiplications", "elements", "complexity", *"uvw"}
 
 
-def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme; both conventions become candidates.
 
     Raises:
@@ -39,21 +37,22 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         raise SchemeFormatError("a scheme must be a JSON object")
     (m, k, n), rank = sizes_and_rank(data, "n", "m")
     sides = (("u", m * k), ("v", k * n), ("w", m * n))
-    fresh = {f"{key}_fresh" for key in "uvw"} if name == "fmm-reduced" else set()
+    fresh = {f"{key}_fresh" for key in "uvw"} if wanted.format == "fmm-reduced" else set()
     for key in data.keys() - _FIELDS - fresh:
         check_setting(key, data[key])
-    notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in _FIELDS | fresh)
-    ring = ring or (Z2 if data.get("z2") is True else None)
+    wanted = dataclasses.replace(wanted, ring=wanted.ring or (Z2 if data.get("z2") is True else None))
     if not fresh:
         arrays = [_array(data, key, rank, size) for key, size in sides]
-        chosen = target_of((m, k, n), target)
-        reading = reading_of_unlabelled(name, arrays, chosen, ring, notes, (C_TRANSPOSED, ""))
+        chosen = dataclasses.replace(wanted, target=target_of((m, k, n), wanted.target))
+        reading = reading_of_unlabelled(chosen, arrays, (C_TRANSPOSED, ""))
     elif rows := expanded_rows([_program(data, key, size, rank) for key, size in sides], rank):
-        reading = reading_of_rows(name, rows, (m, k, n), C_TRANSPOSED, target, ring, notes)
+        reading = reading_of_rows(wanted, rows, (m, k, n), C_TRANSPOSED)
     else:
         raise SchemeFormatError(f"the sums have more than {MAX_TERMS} terms once expanded")
     reading = agreeing(reading, listed_text(data))
-    return [dataclasses.replace(reading, declared=ring or (Q if data.get("z2") is False else None))]
+    reading = reading.noting(*(f"unknown field {key!r} ignored" for key in data if key not in _FIELDS | fresh))
+    over_q = wanted.ring is None and data.get("z2") is False
+    return [dataclasses.replace(reading, declared=Q if over_q else wanted.ring)]
 
 
 def _array(data: dict[str, Any], key: str, rank: int, size: int) -> Array:
@@ -96,9 +95,4 @@ def _has(fields: tuple[str, ...], text: str) -> bool:
     return bool(sizes) and all(f'"{key}"' in text for key in fields)
 
 
-def _reader(name: str, *fields: str) -> TextReader:
-    return TextReader(name, ".json", C_TRANSPOSED, partial(_has, fields), partial(_parse, name))
-
-
-fmm_json = _reader("fmm-json", "m", "u")
-fmm_reduced = _reader("fmm-reduced", "m", "u_fresh")
+sniff, sniff_reduced = partial(_has, ("m", "u")), partial(_has, ("m", "u_fresh"))

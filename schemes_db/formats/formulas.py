@@ -7,19 +7,18 @@ of B. Names that have the letter c, or are set and used by no other, are outputs
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Set
 from itertools import count
 from typing import Any
 
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
-from .account import GROUP, Account, Equation, is_caseless, matrices_in, split_equation
+from .account import GROUP, Equation, account_for, is_caseless, matrices_in, split_equation
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
-from .dense import on_line
 from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of, with_indices
 from .patterns import pattern
-from .reading import Entries
+from .reading import Entries, on_line
 from .syntax import Braces, Meaning, Parser, Value, described, grid, name_of, scaled, words
 from .trilinear import split_product
 
@@ -84,13 +83,16 @@ class Formulas(Meaning):
         self.equations = [each for _, _, each in listed if each]
         lower = is_caseless(self.equations)
         self.groups = [words(group) for _, text, _ in listed if ";" in text for group in GROUP.findall(text)]
-        for each in self.equations if lower else ():
-            each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
+        if lower:
+            listed = [(line, text.lower(), each) for line, text, each in listed]
+            for each in self.equations:
+                each.name, each.texts = each.name.lower(), [text.lower() for text in each.texts]
         self.set_by = Counter(each.name for each in self.equations)
         used = {name for each in self.equations for text in each.texts for name in words(text)} - self.set_by.keys()
         lettered = {name for name in used if name in LETTERS or letters_of(name) in ("a", "b")} == LETTERS.keys()
-        for each in self.equations if lettered else ():
-            each.texts = [with_indices(text, LETTERS) for text in each.texts]
+        self.inputs = LETTERS if lettered else {}  # the blocks of A and B that single letters stand for
+        for each in self.equations:
+            each.texts = [with_indices(text, self.inputs) for text in each.texts]
         # Names that differ in case or marks alone are one name: which of two values is meant is not known.
         spelled = {family(name): name for name in self.set_by if letters_of(name)}
         for each in self.equations:
@@ -105,12 +107,7 @@ class Formulas(Meaning):
         live = self.needed()
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
-        self.code = self.account_for(
-            [(line, said.lower() if lower else said, equation) for line, said, equation in listed],
-            live,
-            controlled,
-            LETTERS if lettered else {},
-        )
+        self.code = self.account_for(listed, live, controlled)
         faults = (each.fault for each in self.equations if any(map(letters_of, words(each.texts[0]))))
         if not self.products and (fault := next(filter(None, faults), None)):
             raise fault
@@ -126,20 +123,17 @@ class Formulas(Meaning):
             self.notes.append("indices count from 0")
 
     def account_for(
-        self,
-        statements: Iterable[tuple[int, str, Equation | None]],
-        live: Set[Equation],
-        controlled: Set[int],
-        letters: Mapping[str, str],
+        self, statements: Iterable[tuple[int, str, Equation | None]], live: Set[Equation], controlled: Set[int]
     ) -> list[int]:
         """Account for the statements that are no `live` equations; return the lines that look like a program.
 
         Raises:
             SchemeFormatError: with the line, where one may change a block, a product or an output.
         """
-        families = {letters_of(each.name) for each in live} | set(map(letters_of, self.places))
-        account = Account(families - {""} | {"c"}, min((each.line for each in live), default=0))
-        known = {**letters, **self.letters}
+        families = {"c", *(letters_of(each.name) for each in live), *map(letters_of, self.places)} - {""}
+        first = min((each.line for each in live), default=0)
+        code = []
+        known = {**self.inputs, **self.letters}
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
         for line, said, equation in statements:
             text = with_indices(said, known)
@@ -148,19 +142,21 @@ class Formulas(Meaning):
                 if equation not in live and line > matrices.get(name, line):
                     raise SchemeFormatError(f"{name} is set or deleted after its outputs were set", line=line)
             if equation is None or equation not in live:
-                account.check(line, text, equation)
+                if account_for(line, text, equation, families, first):
+                    code.append(line)
                 if self.thirds and not _PROSE.search(text):
                     raise SchemeFormatError(f"{text[:40]!r} is no product and no prose", line=line)
                 self.skipped.append(line)
             elif line in controlled:
                 raise SchemeFormatError(f"{equation.name} is set in a loop or under a condition", line=line)
-        return account.code
+        return code
 
     def compute(self, each: Equation) -> None:
         """Compute the value of an equation, or its fault."""
         before, self.owner = self.owner, each
         each.fault = SchemeFormatError(f"{each.name} is defined by itself", line=each.line)
-        said = [one for one in each.texts if not self.set_by.keys().isdisjoint(words(one))] or each.texts[:1]
+        several = each.texts if len(each.texts) > 1 else ()
+        said = [one for one in several if not self.set_by.keys().isdisjoint(words(one))] or each.texts[:1]
         try:
             with on_line(each.line):
                 value = Parser(said[0], self).whole()
@@ -270,7 +266,10 @@ class Formulas(Meaning):
     def place_blocks(self) -> None:
         """Find out which blocks are of A and of B, whether they have one running index, and whether from 0."""
         parts = {r: (*part, self.thirds.get(r, LinearForm())) for r, part in self.products.items()}
-        sides = [dict.fromkeys(key for part in parts.values() for key in part[side]) for side in range(3)]
+        sides: list[dict[Any, int]] = [{} for _ in range(3)]
+        for r, three in parts.items():
+            for keys, form in zip(sides, three, strict=True):
+                keys.update((key, self.owners[r].line) for key in form if key not in keys)
         found = [[family(key) for key in keys if type(key) is str] for keys in sides]
         self.flat = any(len(index) == 1 for part in found for _, index in part)
         if self.flat and self.thirds:
@@ -286,27 +285,15 @@ class Formulas(Meaning):
             ):
                 raise SchemeFormatError(f"{each.name} is a block of an operand and can't be set", line=each.line)
         for side, keys in enumerate(sides):
-            for key in keys:
-                try:
-                    if type(key) is str and letters_of(key) not in operands:
-                        raise SchemeFormatError(f"{key} has no value yet")
-                    self.place(key, operands[side])
-                except SchemeFormatError as error:
-                    line = next(self.owners[r].line for r, part in parts.items() if key in part[side])
-                    raise SchemeFormatError(error.message, line=line) from None
+            for key, line in keys.items():
+                with on_line(line):
+                    if type(key) is not str:
+                        raise SchemeFormatError("a product of sums where a sum of blocks belongs")
+                    if (letter := letters_of(key)) != operands[side]:
+                        elsewhere = f"stands where a block of {operands[side].upper()} belongs"
+                        raise SchemeFormatError(f"{key} {elsewhere if letter in operands else 'has no value yet'}")
+                    self.places[key] = self.index(key)
                 self.bases["abc"[side]] = min(self.bases["abc"[side]], *self.places[key])
-
-    def place(self, key: Any, letter: str) -> None:
-        """Note the place of a block of the matrix of this letter.
-
-        Raises:
-            SchemeFormatError: the key is no such block.
-        """
-        if type(key) is not str:
-            raise SchemeFormatError("a product of sums where a sum of blocks belongs")
-        if letters_of(key) != letter:
-            raise SchemeFormatError(f"{key} stands where a block of {letter.upper()} belongs")
-        self.places[key] = self.index(key)
 
     def operands(self, left: set[str], right: set[str]) -> tuple[str, str]:
         """The letters of A and B: a and b, or the letters that stand in all left and in all right factors."""

@@ -16,12 +16,11 @@ from ..provenance import Provenance
 from ..ring import Ring, parse_ring
 from ..scheme import Scheme
 from ..target import Target, parse_target
-from .reading import C, Entries, Reading, factor_of, parse_coefficient, render_coefficient
+from .reading import C, Entries, Reading, Wanted, factor_of, on_line, parse_coefficient, render_coefficient
 from .strict_json import loads, need
 
 NAME = "lcma-json"
-SUFFIX = ".json"
-CONVENTION = C
+_AS_IT_SAYS = Wanted(NAME)
 
 FIELDS = ("lcma_scheme", "name", "target", "ring", "rank", "products", "provenance", "certificate")
 
@@ -31,7 +30,7 @@ def sniff(text: str) -> bool:
     return text.lstrip().startswith("{") and '"lcma_scheme"' in text
 
 
-def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse(text: str, wanted: Wanted = _AS_IT_SAYS) -> list[Reading]:
     """Read one scheme; an override of target or ring is refused unless it agrees.
 
     Raises:
@@ -43,48 +42,33 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         first = text.lstrip().partition("\n")[0].rstrip()
         if not (first.startswith("{") and first.endswith("}")):
             raise
-        return _parse_lines(text, target, ring)
-    if isinstance(data, dict) and "lcma_scheme" not in data:
-        return _held(data, target, ring)
-    return [_reading(data, target, ring)]
+        return _parse_lines(text, wanted)
+    return [_held(data, wanted)]
 
 
-def _parse_lines(text: str, target: Target | None, ring: Ring | None) -> list[Reading]:
+def _parse_lines(text: str, wanted: Wanted) -> list[Reading]:
     """The schemes of a file of finds, an object a line."""
     readings: list[Reading] = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip():
-            try:
-                data = loads(line)
-                readings += _held(data, target, ring) if isinstance(data, dict) else [_reading(data, target, ring)]
-            except SchemeFormatError as error:
-                raise SchemeFormatError(error.message, line=number) from None
+            with on_line(number):
+                readings.append(_held(loads(line), wanted))
     return readings
 
 
-def _held(data: dict[str, Any], target: Target | None, ring: Ring | None) -> list[Reading]:
-    """The scheme of what `lcma show --json` and the finds of a search are: an object that holds it as `scheme`."""
-    if "lcma_scheme" in data:
-        return [_reading(data, target, ring)]
-    inner = data.get("scheme", data.get("origin"))
-    if not isinstance(inner, dict):
-        raise SchemeFormatError("an object without a scheme in it")
-    return [_reading(inner, target, ring)]
-
-
-def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
+def _held(data: Any, wanted: Wanted) -> Reading:
+    """The scheme that a value is, or holds as `scheme`, as what `lcma show --json` and the finds of a search are."""
     if not isinstance(data, dict):
         raise SchemeFormatError("a scheme must be a JSON object")
-    if (version := need(data, "lcma_scheme", int)) != 1:
-        raise SchemeFormatError(f"lcma_scheme version {version} is not known; this lcma reads version 1")
-    notes = tuple(f"unknown field {key!r} ignored" for key in data if key not in FIELDS)
-    try:
-        own_target, own_ring = parse_target(need(data, "target", str), files=False), parse_ring(need(data, "ring", str))
-    except LcmaError as error:
-        raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
-    for mine, given in ((own_target, target), (own_ring, ring)):
-        if given is not None and given != mine:
-            raise SchemeFormatError(f"the file says {mine}, not {given}")
+    inner = data if "lcma_scheme" in data else data.get("scheme", data.get("origin"))
+    if not isinstance(inner, dict):
+        raise SchemeFormatError("an object without a scheme in it")
+    return _reading(inner, wanted)
+
+
+def _reading(data: dict[str, Any], wanted: Wanted) -> Reading:
+    version, said, over = need(data, "lcma_scheme", int), need(data, "target", str), need(data, "ring", str)
+    own_target, own_ring = checked_head(version, said, over, wanted)
     products = need(data, "products", list)
     if need(data, "rank", int) != len(products):
         raise SchemeFormatError(f"rank is {data['rank']}, but there are {len(products)} products")
@@ -93,17 +77,44 @@ def _reading(data: Any, target: Target | None, ring: Ring | None) -> Reading:
         factor_of(Entries.of([_terms(product, key, r) for r, product in enumerate(products)]), rows, cols, key.upper())
         for key, rows, cols in (("u", m, k), ("v", k, n), ("w", m, n))
     )
-    provenance = Provenance.from_json(data["provenance"]) if "provenance" in data else Provenance()
-    certificate = Certificate.from_json(data["certificate"]) if "certificate" in data else None
-    name = data.get("name", "")
-    if not isinstance(name, str):
+    if not isinstance(name := data.get("name", ""), str):
         raise SchemeFormatError("name must be a string")
-    checked_name(name)
-    scheme = Scheme(own_target, u, v, w, own_ring, name, provenance)
-    if certificate is not None and certificate.digest != scheme.digest:
-        notes += ("its certificate is of another scheme and is ignored",)
-        certificate = None
-    return Reading(NAME, ((C, scheme),), certificate, notes, declared=own_ring)
+    reading = reading_of_own(NAME, (own_target, u, v, w, own_ring), name, data)
+    return reading.noting(*(f"unknown field {key!r} ignored" for key in data if key not in FIELDS))
+
+
+def checked_head(version: int, target_text: str, ring_text: str, wanted: Wanted) -> tuple[Target, Ring]:
+    """The target and the ring that a file of ours says.
+
+    Raises:
+        SchemeFormatError: they mean nothing, are others than the user's, or the version is not known.
+    """
+    if version != 1:
+        raise SchemeFormatError(f"lcma_scheme version {version} is not known; this lcma reads version 1")
+    try:
+        own_target, own_ring = parse_target(target_text, files=False), parse_ring(ring_text)
+    except LcmaError as error:
+        raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
+    for mine, given in ((own_target, wanted.target), (own_ring, wanted.ring)):
+        if given is not None and given != mine:
+            raise SchemeFormatError(f"the file says {mine}, not {given}")
+    return own_target, own_ring
+
+
+def reading_of_own(
+    format: str, parts: tuple[Target, Factor, Factor, Factor, Ring], name: str, origin: dict[str, Any]
+) -> Reading:
+    """The reading of a file of ours: the parts of a scheme, and the provenance and the certificate beside them.
+
+    Raises:
+        SchemeFormatError: one of them is damaged, or the name is none.
+    """
+    provenance = Provenance.from_json(origin["provenance"]) if "provenance" in origin else Provenance()
+    certificate = Certificate.from_json(origin["certificate"]) if "certificate" in origin else None
+    scheme = Scheme(*parts, checked_name(name), provenance)
+    others = certificate is not None and certificate.digest != scheme.digest
+    notes = ("its certificate is of another scheme and is ignored",) if others else ()
+    return Reading(format, ((C, scheme),), None if others else certificate, notes, declared=scheme.ring)
 
 
 def _terms(product: object, key: str, r: int) -> list[tuple[int, int, Number]]:

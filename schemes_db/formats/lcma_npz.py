@@ -10,21 +10,14 @@ import json
 
 import numpy as np
 
-from ...errors import LcmaError, SchemeFormatError
+from ...errors import SchemeFormatError
 from ..certificate import Certificate
 from ..factor import COEFFICIENT_LIMIT, Factor
-from ..names import checked_name
-from ..provenance import Provenance
-from ..ring import Ring, parse_ring
 from ..scheme import MAX_RANK, Scheme
-from ..target import Target, parse_target
 from .archive import Archive, is_archive_of
-from .reading import C, Reading
+from .lcma_json import checked_head, reading_of_own
+from .reading import Reading, Wanted
 from .strict_json import loads
-
-NAME = "lcma-npz"
-SUFFIX = ".npz"
-CONVENTION = C
 
 
 def sniff(raw: bytes) -> bool:
@@ -32,38 +25,22 @@ def sniff(raw: bytes) -> bool:
     return is_archive_of(raw, "lcma_scheme")
 
 
-def parse(
-    raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
-) -> list[Reading]:
+def parse(raw: bytes, wanted: Wanted) -> list[Reading]:
     """Read one scheme; an override of target or ring is refused unless it agrees.
 
     Raises:
         SchemeFormatError: an array is missing, of the wrong kind, or does not fit the others.
     """
     archive = Archive(raw)
-    version = archive.integers("lcma_scheme", (0,))
-    if int(version) != 1:
-        raise SchemeFormatError(f"lcma_scheme version {int(version)} is not known; this lcma reads version 1")
-    try:
-        own_target, own_ring = parse_target(archive.text("target"), files=False), parse_ring(archive.text("ring"))
-    except LcmaError as error:
-        raise error if isinstance(error, SchemeFormatError) else SchemeFormatError(str(error)) from None
-    for mine, given in ((own_target, target), (own_ring, ring)):
-        if given is not None and given != mine:
-            raise SchemeFormatError(f"the file says {mine}, not {given}")
+    version = int(archive.integers("lcma_scheme", (0,)))
+    own_target, own_ring = checked_head(version, archive.text("target"), archive.text("ring"), wanted)
     m, k, n = own_target.shape
     grids = {"u": (m, k), "v": (k, n), "w": (m, n)}
     u, v, w = (_factor(archive, key, *grid) for key, grid in grids.items())
     origin = loads(archive.text("origin"))
     if not isinstance(origin, dict) or set(origin) - {"provenance", "certificate"}:
         raise SchemeFormatError("origin must be an object with provenance and certificate")
-    provenance = Provenance.from_json(origin["provenance"]) if "provenance" in origin else Provenance()
-    certificate = Certificate.from_json(origin["certificate"]) if "certificate" in origin else None
-    scheme = Scheme(own_target, u, v, w, own_ring, checked_name(archive.text("name")), provenance)
-    notes: tuple[str, ...] = ()
-    if certificate is not None and certificate.digest != scheme.digest:
-        certificate, notes = None, ("its certificate is of another scheme and is ignored",)
-    return [Reading(NAME, ((C, scheme),), certificate, notes, declared=own_ring)]
+    return [reading_of_own("lcma-npz", (own_target, u, v, w, own_ring), archive.text("name"), origin)]
 
 
 def _factor(archive: Archive, key: str, rows: int, cols: int) -> Factor:

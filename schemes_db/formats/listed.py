@@ -7,11 +7,11 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..ring import Z2
-from .equations import exp, reading_of
+from .equations import reading_of, sniff_products
 from .formulas import Formulas
 from .lines import statements
 from .patterns import check_setting
-from .reading import Reading
+from .reading import Reading, Wanted
 
 
 def listed_text(value: Any, alone: bool = False) -> str:
@@ -42,7 +42,7 @@ def listed_text(value: Any, alone: bool = False) -> str:
             for inner in item:
                 collect(inner)
         elif isinstance(item, str) and re.search(r"[A-Za-z]_?\d", item):
-            whole = "=" in item or exp.sniff(item)
+            whole = "=" in item or sniff_products(item)
             lines.append(item if whole else f"{name} = {item}" if re.search(r"\d", name) else "")
 
     collect(value)
@@ -64,7 +64,7 @@ def agreeing(reading: Reading, text: str) -> Reading:
         if found.skipped or not found.outputs:
             return reading  # text for people
         target = reading.candidates[0][1].target
-        written = [scheme for _, scheme in reading_of(found, target, None, "").candidates]
+        written = [scheme for _, scheme in reading_of(found, Wanted(reading.format, target)).candidates]
     except SchemeFormatError:
         return reading
     given = {scheme.digest for _, scheme in reading.candidates}

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
@@ -20,9 +19,7 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 from ..inexact import Approximation
-from ..ring import Ring
 from ..scheme import Scheme
-from ..target import Target
 from . import equations
 from .arrays import (
     ROLES,
@@ -36,13 +33,12 @@ from .arrays import (
 )
 from .bindings import Bindings, read_bindings
 from .candidates import Shape, reading_of_coefficients
-from .dense import TextReader
+from .coefficients import sparse_products
 from .lines import without_block_comments
 from .listed import agreeing, listed_text
 from .parts import HOW
 from .patterns import changes_all, check_setting, pattern
-from .reading import C_TRANSPOSED, C, Reading
-from .sparse import sparse_products
+from .reading import C_TRANSPOSED, Reading, Wanted
 from .strict_json import loads, need
 from .tables import bit_masks, groups, has_tables, reading_of_words, says_gf2, settings_beside, three_tables
 
@@ -74,34 +70,40 @@ def _body(text: str) -> str:
     return "\n".join(parts[1::2])
 
 
-def _sniff(text: str) -> bool:
+def sniff(text: str) -> bool:
     """Return whether it has three arrays of numbers under names, or in one list."""
     body = _body(text)
     return _BEGINS.match(body) is not None or _LISTED.search(body[:20_000]) is not None or has_tables(body)
 
 
-def _sniff_tuples(text: str) -> bool:
+def sniff_alphaevolve(text: str) -> bool:
     """Return whether a name is set to a tuple of arrays."""
     if text.lstrip().startswith("{"):
         return '"nbformat"' in text and "array(" in text
     return _TUPLES.search(re.sub(r"\s", "", text[:20_000])) is not None
 
 
-def _sniff_braces(text: str) -> bool:
+def sniff_mathematica(text: str) -> bool:
+    """Return whether lists of numbers in braces come first, three to five deep."""
     return _BRACES.match(without_block_comments(text[:20_000])) is not None
 
 
-def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def sniff_maple(text: str) -> bool:
+    """Return whether there is a triad."""
+    return _TRIAD.search(text) is not None
+
+
+def parse(text: str, wanted: Wanted) -> list[Reading]:
     """Read every scheme of a text.
 
     Raises:
         SchemeFormatError: no three arrays that could be factors, or something that may change them.
     """
-    body = _body(text)
+    name, body = wanted.format, _body(text)
     if (masks := bit_masks(body)) is not None:
-        return [_fitting(reading_of_words(masks[0], body, masks[1], target, ring), settings_beside(body))]
+        return [_fitting(reading_of_words(wanted, masks[0], body, masks[1]), settings_beside(body))]
     if tables := three_tables(body):
-        return [_fitting(reading_of_unlabelled(name, tables, target, ring), settings_beside(body))]
+        return [_fitting(reading_of_unlabelled(wanted, tables), settings_beside(body))]
     found = read_bindings(body)
     listed = [line for line, statement in found.unknown if _NUMBERS.search(statement)]
     if fault := next((one for one in found.faults.values() if name in _LIES and one.line in listed), None):
@@ -117,19 +119,16 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
         raise SchemeFormatError(f"{len(value)} arrays without names")
     words, names = _words(value) if says_gf2(body) else ([], [])
     if words:
-        settings = found.values | (value if isinstance(value, dict) else {})
-        _check_settings(settings, set(names))
-        if len(words) != next((said for one, said in settings.items() if one.lower() == "rank"), len(words)):
-            raise SchemeFormatError(f"{len(words)} bit masks, and another rank")
-        return [reading_of_words(words, body, list(_sizes(settings)), target, ring)]
+        settings = _settings(value, found)
+        _check_settings(settings, names)
+        return [_fitting(reading_of_words(wanted, words, body, list(_sizes(settings))), settings)]
     if value:
-        readings = list(_schemes(name, value, target, ring, 0, found))
+        readings = list(_schemes(wanted, value, found))
         written = listed_text(value)
         if readings:
             return [agreeing(one, written) for one in readings]
         if written := listed_text(value, alone=True):
-            readings = equations.parse(written, target, ring)
-            return [dataclasses.replace(one, notes=(*one.notes, "equations in JSON")) for one in readings]
+            return [one.noting("equations in JSON") for one in equations.parse(written, wanted)]
     among = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found.faults:
         raise list(found.faults.values())[-1]
@@ -138,26 +137,24 @@ def _parse(name: str, text: str, target: Target | None = None, ring: Ring | None
     raise SchemeFormatError(f"no three arrays of numbers here{among}; name them u, v and w, (R, entries) each")
 
 
-def _schemes(
-    name: str, value: Any, target: Target | None, ring: Ring | None, depth: int, found: Bindings | None = None
-) -> Iterator[Reading]:
+def _schemes(wanted: Wanted, value: Any, found: Bindings, depth: int = 0) -> Iterator[Reading]:
     """The readings of all schemes in nested values; of several ways to find factors the first that fits together."""
     if depth > 3 or not isinstance(value, list | dict) or not value:
         return
     failure: SchemeFormatError | None = None
-    settings = (found.values if found else {}) | (value if isinstance(value, dict) else {})
+    settings = _settings(value, found)
     readings: list[Reading] = []
-    for factors, note in _factors(name, value, found):
+    documented = (C_TRANSPOSED, _LIES[wanted.format]) if wanted.format in _LIES else None
+    for factors, note in _factors(wanted.format, value, found):
         try:
-            documented = (C_TRANSPOSED, _LIES[name]) if name in _LIES else None
-            reading = reading_of_unlabelled(name, factors, target, ring, (note,) if note else (), documented)
-            readings.append(_fitting(reading, settings))
+            reading = reading_of_unlabelled(wanted, factors, documented)
+            readings.append(_fitting(reading.noting(note), settings))
             break
         except SchemeFormatError as error:
             failure = failure or error
     if isinstance(value, list) and (listed := sparse_products(_parts_of_products(value))):
         try:  # a list of three coefficients [i, j, value] has the form of a 3x3 matrix, too
-            readings.append(_fitting(reading_of_coefficients(name, len(value), listed, target, ring), settings))
+            readings.append(_fitting(reading_of_coefficients(wanted, len(value), listed), settings))
         except SchemeFormatError:
             if not readings:
                 raise
@@ -171,7 +168,7 @@ def _schemes(
     if failure is not None and isinstance(value, dict):
         raise failure  # of factors that are named no other reading is meant
     items = value.values() if isinstance(value, dict) else value
-    inner = [list(_schemes(name, item, target, ring, depth + 1)) for item in items]
+    inner = [list(_schemes(wanted, item, Bindings(), depth + 1)) for item in items]
     if isinstance(value, dict) and any(inner):
         _check_settings(settings, {key for key, readings in zip(value, inner, strict=True) if readings})
     if failure is not None and not any(inner):
@@ -181,7 +178,7 @@ def _schemes(
     yield from (_fitting(reading, settings) for found_here in inner for reading in found_here)
 
 
-def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
+def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings) -> Iterator[tuple[list[Any], str]]:
     """Every way to find three factors in a value, and how.
 
     Raises:
@@ -192,10 +189,10 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
             yield from _named(value, found)
         return
     if name in _LIES:
-        if three := _by_products(value) if name != "alphaevolve" else _arrays(value) if len(value) == 3 else None:
+        if three := _by_products(value) if name != "alphaevolve" else _arrays(value):
             yield three, ""
         return
-    if len(value) == 3 and (parts := _arrays(value)) is not None:
+    if (parts := _arrays(value)) is not None:
         yield parts, "three arrays in the order of the file"
     if (stacked := _by_products(value)) is not None:
         yield stacked, "factors product by product"
@@ -204,25 +201,24 @@ def _factors(name: str, value: list[Any] | dict[str, Any], found: Bindings | Non
         yield one, "one array of all three factors"
 
 
-def _named(value: dict[str, Any], found: Bindings | None) -> Iterator[tuple[list[Any], str]]:
+def _named(value: dict[str, Any], found: Bindings) -> Iterator[tuple[list[Any], str]]:
     """The factors among values with names, which no other of them may change."""
-    single = {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+    single = _arrays_in(value)
     arrays = numbered_together(single)
     letters = {role for names in ROLES for role in names} | {name.rstrip("0123456789") for name in arrays}
-    for part in found.numbered if found else ():
+    for part in found.numbered:
         if part not in arrays and {part, part.lower()} & letters:
             raise SchemeFormatError(f"a matrix of {part} is set, but not of each product and factor")
     named = named_factors(arrays)
     present = {name.lower() for name in arrays}
-    for name, fault in (found.faults if found else {}).items():
+    for name, fault in found.faults.items():
         key = name.lower() if arrays.keys() == single.keys() else name.lower().rstrip("0123456789_")
         others = [set(names) - {key} for names in zip(*ROLES, strict=True) if key in names]
         if any(one <= present or named is None for one in others):
             raise SchemeFormatError(f"{name}: {fault.message}", line=fault.line)
     if named is not None:
-        settings = (found.values if found else {}) | value
-        known = {name for name, array in single.items() if array.ndim > 1} | (found.used if found else set())
-        _check_settings(settings, known)
+        known = {name for name, array in single.items() if array.ndim > 1} | found.used
+        _check_settings(_settings(value, found), known)
         yield named[0], "; ".join(named[1])
 
 
@@ -249,6 +245,11 @@ def _fitting(reading: Reading, settings: dict[str, Any]) -> Reading:
     return found
 
 
+def _settings(value: Any, found: Bindings) -> dict[str, Any]:
+    """What is said by name beside the factors in a value, and in the text that it stands in."""
+    return found.values | (value if isinstance(value, dict) else {})
+
+
 def _sizes(settings: dict[str, Any]) -> Iterator[Shape]:
     """The values of settings that are the sizes of a product: `shape: [2, 2, 3]`, or m, k and n."""
     for name, sizes in (*settings.items(), ("sizes", [settings.get(size) for size in "mkn"])):
@@ -259,8 +260,7 @@ def _sizes(settings: dict[str, Any]) -> Iterator[Shape]:
 
 def _words(value: Any) -> tuple[list[list[int]], list[str]]:
     """The bit masks in a list of three a product, or in three lists with the names of factors, and these names."""
-    items = value if isinstance(value, dict) else {"": value}
-    arrays = {name: array for name, item in items.items() if (array := as_array(item)) is not None}
+    arrays = _arrays_in(value if isinstance(value, dict) else {"": value})
     names = [name for name, array in arrays.items() if array.ndim > 1]
     lists = factor_names(name for name, array in arrays.items() if array.ndim == 1)
     words: list[list[Any]] = []
@@ -272,7 +272,7 @@ def _words(value: Any) -> tuple[list[list[int]], list[str]]:
     return (words, names) if whole and any(word > 1 for row in words for word in row) else ([], [])
 
 
-def _check_settings(value: dict[str, Any], known: set[str]) -> None:
+def _check_settings(value: dict[str, Any], known: Iterable[str]) -> None:
     for name in value.keys() - known:
         check_setting(name, value[name])
 
@@ -282,10 +282,15 @@ def _depth(value: Any) -> int:
     return 1 + (_depth(value[0]) if len(value) else 0) if isinstance(value, list) else 0
 
 
+def _arrays_in(value: dict[str, Any]) -> dict[str, Array]:
+    """The values that are arrays of numbers."""
+    return {name: array for name, item in value.items() if (array := as_array(item)) is not None}
+
+
 def _arrays(parts: list[Any]) -> list[Array] | None:
     """Three arrays of numbers, of two or three dimensions each; None where one is none."""
     found = [array for part in parts if (array := as_array(part)) is not None and array.ndim in (2, 3)]
-    return found if len(found) == 3 else None
+    return found if len(parts) == len(found) == 3 else None
 
 
 def _by_products(value: list[Any]) -> list[Any] | None:
@@ -301,12 +306,6 @@ def _parts_of_products(value: list[Any]) -> list[list[Any]]:
         if not names or not all(isinstance(item, dict) and set(value[0]) == set(item) for item in value):
             return []
         for item in value:
-            _check_settings(item, set(names))
+            _check_settings(item, names)
         return [[item[name] for name in names] for item in value]
     return value if all(isinstance(item, list) and len(item) == 3 for item in value) else []
-
-
-arrays = TextReader("arrays", ".json", C, _sniff, partial(_parse, "arrays"))
-alphaevolve = TextReader("alphaevolve", ".py", C_TRANSPOSED, _sniff_tuples, partial(_parse, "alphaevolve"))
-maple = TextReader("maple", ".mpl", C_TRANSPOSED, lambda text: bool(_TRIAD.search(text)), partial(_parse, "maple"))
-mathematica = TextReader("mathematica", ".m", C_TRANSPOSED, _sniff_braces, partial(_parse, "mathematica"))

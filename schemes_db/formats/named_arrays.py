@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from ...errors import SchemeFormatError
-from ..ring import Ring
-from ..target import Target
 from .archive import NPY_MAGIC, ZIP_MAGIC, Archive, Array, array_of
 from .arrays import named_factors, one_array, reading_of_unlabelled
-from .reading import C, Reading
-
-NAME = "arrays-npz"
-SUFFIX = ".npz"
-CONVENTION = C
+from .reading import Reading, Wanted
 
 _KINDS = "biufcO"
 """Kinds of dtypes that hold numbers."""
@@ -22,23 +16,21 @@ def sniff(raw: bytes) -> bool:
     return raw.startswith(NPY_MAGIC) or (raw.startswith(ZIP_MAGIC) and b".npy" in raw[-(1 << 20) :])
 
 
-def parse(
-    raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
-) -> list[Reading]:
+def parse(raw: bytes, wanted: Wanted) -> list[Reading]:
     """Read one scheme.
 
     Raises:
         SchemeFormatError: no three arrays that could be factors; what there is is named.
     """
     if raw.startswith(NPY_MAGIC):
-        read = {"": array_of(raw, allow_pickle)}
+        read = {"": array_of(raw, wanted.allow_pickle)}
     else:
-        archive = Archive(raw, allow_pickle)
+        archive = Archive(raw, wanted.allow_pickle)
         read = {name: archive.array(name) for name in archive.names}
-    return [reading_of_arrays(read, target, ring)]
+    return [reading_of_arrays(read, wanted)]
 
 
-def reading_of_arrays(read: dict[str, Array | list[Array]], target: Target | None, ring: Ring | None) -> Reading:
+def reading_of_arrays(read: dict[str, Array | list[Array]], wanted: Wanted) -> Reading:
     """The reading of arrays, or lists of them, under names.
 
     Raises:
@@ -46,13 +38,13 @@ def reading_of_arrays(read: dict[str, Array | list[Array]], target: Target | Non
     """
     for name, array in read.items():
         if isinstance(array, list) and (len(array) == 3 or not name):
-            return reading_of_unlabelled(NAME, array, target, ring, (f"array {name}",) if name else ())
+            return reading_of_unlabelled(wanted, array).noting(name and f"array {name}")
     arrays = {name: array for name, array in read.items() if not isinstance(array, list) and array.dtype.kind in _KINDS}
     found = named_factors(arrays)
     if not found and len(arrays) == 1 and (parts := one_array(next(iter(arrays.values())))):
         found = parts, ("one array of all three factors",)
     if found:
-        return reading_of_unlabelled(NAME, found[0], target, ring, found[1])
+        return reading_of_unlabelled(wanted, found[0]).noting(*found[1])
     shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
     raise SchemeFormatError(
         f"arrays {shapes or '(none of numbers)'}: wanted are three with the names U, V and W, or factors in one array, "

@@ -8,7 +8,9 @@ and the arrays are made from the bytes in them. Whatever else a pickle asks for 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +20,23 @@ from ...errors import SchemeFormatError
 _MODULES = ("numpy.core.multiarray", "numpy._core.multiarray")
 _GLOBALS = {f"{module} _reconstruct" for module in _MODULES} | {"numpy ndarray", "numpy dtype"}
 _DTYPES = {f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)} | {"f2", "f4", "f8", "c8", "c16"}
-_CONSTANTS = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False}
 _LITERALS = {
     *("BININT", "BININT1", "BININT2", "LONG1", "SHORT_BINUNICODE", "BINUNICODE"),
     *("SHORT_BINBYTES", "BINBYTES", "BINBYTES8"),
 }
 _MAX_OPCODES = 200_000
+_Kind = TypeVar("_Kind")
 
 
 class _Mark:
     """The stack entry that marks the start of a tuple or a list of several items."""
+
+
+_NEW: dict[str, Callable[[], object]] = {
+    **{"MARK": _Mark, "EMPTY_TUPLE": tuple, "EMPTY_LIST": list},
+    **{"NONE": lambda: None, "NEWTRUE": lambda: True, "NEWFALSE": lambda: False},
+}
+"""What opcodes without an argument put on the stack."""
 
 
 @dataclass(eq=False)
@@ -73,9 +82,7 @@ def _integers(shape: tuple[object, ...], items: list[object], fortran: bool) -> 
 
 
 def _array(item: object) -> npt.NDArray[np.generic]:
-    if not isinstance(item, _Record) or len(item.state) != 5:
-        raise SchemeFormatError("the pickled array holds something other than arrays of numbers")
-    _, shape, dtype, fortran, data = item.state
+    _, shape, dtype, fortran, data = item.state if isinstance(item, _Record) and len(item.state) == 5 else (None,) * 5
     if not (isinstance(dtype, _Record) and dtype.maker == "numpy dtype" and isinstance(data, bytes)):
         raise SchemeFormatError("the pickled array holds something other than arrays of numbers")
     code = dtype.arguments[0] if dtype.arguments else None
@@ -117,53 +124,42 @@ def _step(name: str, argument: object, stack: list[object], memo: dict[int, obje
         return
     if name in _LITERALS:
         stack.append(argument)
-    elif name in _CONSTANTS:
-        stack.append(_CONSTANTS[name])
+    elif name in _NEW:
+        stack.append(_NEW[name]())
     elif name == "GLOBAL":
         stack.append(_known(str(argument)))
     elif name == "STACK_GLOBAL":
         attribute, module = stack.pop(), stack.pop()
         stack.append(_known(f"{module} {attribute}"))
-    elif name in ("BINPUT", "LONG_BINPUT"):
-        memo[int(str(argument))] = stack[-1]
-    elif name == "MEMOIZE":
-        memo[len(memo)] = stack[-1]
+    elif name in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
+        memo[len(memo) if argument is None else int(str(argument))] = stack[-1]
     elif name in ("BINGET", "LONG_BINGET"):
         stack.append(memo[int(str(argument))])
-    elif name == "MARK":
-        stack.append(_Mark())
-    elif name == "EMPTY_TUPLE":
-        stack.append(())
-    elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
-        size = int(name[-1])
-        items = tuple(stack[-size:])
-        if len(items) != size:
-            raise IndexError("a tuple of more than the stack holds")
-        stack[-size:] = [items]
     elif name == "TUPLE":
         items = _since_mark(stack)
         stack.append(items)
-    elif name == "EMPTY_LIST":
-        stack.append([])
+    elif name in ("TUPLE1", "TUPLE2", "TUPLE3"):
+        stack.append(tuple([stack.pop() for _ in range(int(name[-1]))][::-1]))
     elif name in ("APPEND", "APPENDS"):
         added = _since_mark(stack) if name == "APPENDS" else (stack.pop(),)
-        holder = stack[-1]
-        if not isinstance(holder, list):
-            raise TypeError("an item for what is no list")
-        holder.extend(added)
+        _top(stack, list).extend(added)
     elif name == "REDUCE":
-        arguments, maker = stack.pop(), stack.pop()
-        if not (isinstance(maker, _Global) and isinstance(arguments, tuple)):
-            raise TypeError("a call of what is no name")
-        stack.append(_Record(maker.name, arguments))
+        arguments = _top(stack, tuple)
+        del stack[-1]
+        stack[-1] = _Record(_top(stack, _Global).name, arguments)
     elif name == "BUILD":
-        state = stack.pop()
-        record = stack[-1]
-        if not (isinstance(record, _Record) and isinstance(state, tuple)):
-            raise TypeError("a state for what has none")
-        record.state = state
+        state = _top(stack, tuple)
+        del stack[-1]
+        _top(stack, _Record).state = state
     else:
         raise SchemeFormatError(f"the pickle holds more than arrays of numbers (opcode {name}); it is not read")
+
+
+def _top(stack: list[object], kind: type[_Kind]) -> _Kind:
+    """The last item of the stack, which must be of this kind."""
+    if not isinstance(item := stack[-1], kind):
+        raise TypeError(f"a {type(item).__name__} where another thing belongs")
+    return item
 
 
 def _known(name: str) -> _Global:

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -23,6 +23,7 @@ from ..gaussian import MAX_BITS, Gaussian, Number, bits, gaussian, parse_number,
 from ..inexact import Approximation, Coefficient, Inexact, Row, inexact
 from ..ring import QI, Q, Ring, Z
 from ..scheme import MAX_RANK, Scheme
+from ..target import Target
 from .linear_program import BilinearPrograms
 
 C = "C"
@@ -36,6 +37,18 @@ class UnknownFormatError(SchemeFormatError):
     def located(self, file: str | Path) -> SchemeFormatError:
         """The same error with the file named."""
         return UnknownFormatError(self.message, file, self.line)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a file is read as: a format by its name, and the target and the ring that the user, or the file, says."""
+
+    format: str
+    target: Target | None = None
+    ring: Ring | None = None
+    allow_pickle: bool = False
+    name: str = ""
+    """The name of the scheme, where the file says one."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +78,10 @@ class Reading:
         what = [scheme.label for _, scheme in self.candidates[:1]] or ["coefficients that are not exact, or programs"]
         return line(f"reading {self.format} {what[0]}")
 
+    def noting(self, *notes: str) -> Reading:
+        """The same reading with more notes; empty ones say nothing."""
+        return dataclasses.replace(self, notes=(*self.notes, *filter(None, notes)))
+
     @property
     def scheme(self) -> Scheme:
         """The scheme by the format's documented convention.
@@ -77,6 +94,15 @@ class Reading:
         if not self.candidates:
             raise SchemeFormatError("coefficients are rounded, or have powers of an infinitesimal: no exact scheme")
         return self.candidates[0][1]
+
+
+@contextlib.contextmanager
+def on_line(line: int) -> Iterator[None]:
+    """Name the line of the file in faults: those of a parser know the line within its text alone."""
+    try:
+        yield
+    except SchemeFormatError as error:
+        raise SchemeFormatError(error.message, error.file, line) from None
 
 
 def parse_coefficient(value: object, where: str) -> Number:
@@ -99,12 +125,6 @@ def render_coefficient(value: Number) -> int | str:
     """Return a value that `parse_coefficient` reads back: an integer if it is one, else text."""
     simple = simplest(value)
     return simple if isinstance(simple, int) else str(simple)
-
-
-def refuse_gaussian(scheme: Scheme, format: str) -> None:
-    """Raise SchemeFormatError for a scheme whose coefficients a format has no way to write."""
-    if scheme.gaussian:
-        raise SchemeFormatError(f"{format} can't write coefficients that are not real; write {scheme!r} as lcma-json")
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,10 @@ import contextlib
 import dataclasses
 import gc
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from ...arguments import PATH, need
 from ...errors import LcmaError, SchemeFormatError, unknown_name
@@ -21,8 +22,10 @@ from . import (
     alphatensor,
     coefficients,
     coq,
+    dense,
     equations,
     flip_cpd,
+    fmm_database,
     lcma_json,
     lcma_npz,
     literals,
@@ -33,80 +36,65 @@ from . import (
 )
 from .archive import NPY_MAGIC, array_of
 from .characters import in_ascii
-from .dense import bini, fast_matmul, fmm_text, sms
-from .fmm_database import fmm_json, fmm_reduced
 from .layouts import named_target
 from .parts import companions, is_part
-from .reading import Reading, UnknownFormatError
+from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError, Wanted
 from .sections import naming_sections
 
 MAX_FILE_BYTES = 64 << 20
 
 
-class Format(Protocol):
-    """The interface of every format module."""
+@dataclass(frozen=True)
+class Format:
+    """A file format: how its files, texts or bytes, are told from others, read and written."""
 
-    NAME: str
-    SUFFIX: str
-    CONVENTION: str
+    name: str
+    suffix: str
+    convention: str
     """The third factor as the format documents it: indexed by C, or by its transpose (C^T)."""
 
-
-class TextFormat(Format, Protocol):
-    """A format whose files are text."""
-
-    def sniff(self, text: str) -> bool: ...
-
-    def parse(self, text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]: ...
-
-
-class BinaryFormat(Format, Protocol):
-    """A format whose files are numpy arrays or archives of them."""
-
-    def sniff(self, raw: bytes) -> bool: ...
-
-    def parse(
-        self, raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
-    ) -> list[Reading]: ...
-
-
-class Writer(Format, Protocol):
-    """A format that schemes are written in, too."""
-
-    def render(self, scheme: Scheme) -> str | bytes: ...
+    sniff: Callable[[Any], bool] = lambda content: False
+    parse: Callable[[Any, Wanted], list[Reading]] = lambda content, wanted: []
+    render: Callable[[Scheme], str | bytes] | None = None
 
 
 # In the order in which they are tried on an unknown file: formats with a mark of their own first.
-_BINARY: tuple[BinaryFormat, ...] = (lcma_npz, sparse_npz, alphatensor, flip_cpd, named_arrays)
-_TEXT: tuple[TextFormat, ...] = (
-    lcma_json,
-    fmm_reduced,
-    fmm_json,
-    literals.maple,
-    literals.mathematica,
-    sms,
-    bini,
-    slp,
-    fmm_text,
-    fast_matmul,
-    literals.alphaevolve,
-    coefficients,
-    equations,
-    equations.exp,
-    literals.arrays,
+_BINARY = (
+    Format("lcma-npz", ".npz", C, lcma_npz.sniff, lcma_npz.parse, lcma_npz.render),
+    Format("sparse-npz", ".npz", C, sparse_npz.sniff, sparse_npz.parse),
+    Format("alphatensor", ".npz", C_TRANSPOSED, alphatensor.sniff, alphatensor.parse),
+    Format("flip-cpd", ".npy", C, flip_cpd.sniff, flip_cpd.parse),
+    Format("arrays-npz", ".npz", C, named_arrays.sniff, named_arrays.parse),
 )
-_JSON: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json)
+_TEXT = (
+    Format("lcma-json", ".json", C, lcma_json.sniff, lcma_json.parse, lcma_json.render),
+    Format("fmm-reduced", ".json", C_TRANSPOSED, fmm_database.sniff_reduced, fmm_database.parse),
+    Format("fmm-json", ".json", C_TRANSPOSED, fmm_database.sniff, fmm_database.parse, written.fmm_json),
+    Format("maple", ".mpl", C_TRANSPOSED, literals.sniff_maple, literals.parse, written.maple),
+    Format("mathematica", ".m", C_TRANSPOSED, literals.sniff_mathematica, literals.parse),
+    Format("sms", ".sms", C, dense.sniff_sms, dense.parse_sms, written.sms),
+    Format("bini", ".txt", C, dense.sniff_bini, dense.parse_bini),
+    Format("slp", ".slp", C, slp.sniff, slp.parse),
+    Format("fmm-text", ".txt", C_TRANSPOSED, dense.sniff_fmm_text, dense.parse_fmm_text),
+    Format("fast-matmul", ".txt", C, dense.sniff_fast_matmul, dense.parse_fast_matmul),
+    Format("alphaevolve", ".py", C_TRANSPOSED, literals.sniff_alphaevolve, literals.parse),
+    Format("coefficients", ".csv", C, coefficients.sniff, coefficients.parse),
+    Format("equations", ".txt", C, equations.sniff, equations.parse, written.equations),
+    Format("exp", ".exp", C_TRANSPOSED, equations.sniff_products, equations.parse, written.exp),
+    Format("arrays", ".json", C, literals.sniff, literals.parse),
+)
+_JSON = frozenset(("lcma-json", "fmm-reduced", "fmm-json"))
 """Formats whose texts are kept as they are written."""
 
-_MARKED: tuple[Format, ...] = (lcma_json, fmm_reduced, fmm_json, literals.maple, lcma_npz, sparse_npz)
+_MARKED = _JSON | {"maple", "lcma-npz", "sparse-npz"}
 """Formats with a mark of their own: a file that has it is of no other."""
 
-_WRITERS: tuple[Writer, ...] = (lcma_json, lcma_npz, *written.WRITERS, coq)
-
-FORMATS: dict[str, Format] = {module.NAME: module for module in (*_TEXT, *_BINARY)}
+FORMATS = {one.name: one for one in (*_TEXT, *_BINARY)}
 """All formats that are read."""
 
-WRITERS: dict[str, Writer] = {module.NAME: module for module in _WRITERS}
+_ALL = {**FORMATS, "coq": Format("coq", ".v", C, render=coq.render)}
+_WRITTEN = ("lcma-json", "lcma-npz", "fmm-json", "equations", "exp", "maple", "sms", "coq")
+WRITERS = {name: _ALL[name] for name in _WRITTEN}
 """The formats that can also be written; of several with one suffix, the first is the suffix's default."""
 
 
@@ -131,9 +119,8 @@ def render(scheme: Scheme, format: str, certificate: Certificate | None = None) 
     """
     if format not in WRITERS:
         raise LcmaError(f"format {format!r} is not written; choose one of {', '.join(WRITERS)}")
-    if format == lcma_npz.NAME:
-        return lcma_npz.render(scheme, certificate)
-    content = lcma_json.render(scheme, certificate) if format == lcma_json.NAME else WRITERS[format].render(scheme)
+    write: Any = WRITERS[format].render
+    content = write(scheme, certificate) if format in ("lcma-json", "lcma-npz") else write(scheme)
     return content.encode() if isinstance(content, str) else content
 
 
@@ -144,7 +131,7 @@ def format_for(path: str | Path) -> str:
         LcmaError: there is none.
     """
     for name, format_ in WRITERS.items():
-        if Path(path).suffix == format_.SUFFIX:
+        if Path(path).suffix == format_.suffix:
             return name
     mend = f"name one (format=, or --to of lcma convert): {', '.join(WRITERS)}"
     raise LcmaError(f"can't tell the format of {str(path)!r}; {mend}")
@@ -209,70 +196,61 @@ def parse_bytes(
     """
     if format is not None:
         format_named(format)
-    binary = [
-        (one.NAME, partial(one.parse, raw, target, ring, allow_pickle)) for one in _matching(_BINARY, raw, format)
-    ]
-    if binary:
-        return _declared(_first_reading(binary), ring)
+    wanted = Wanted("", target, ring, allow_pickle)
+    if binary := _matching(_BINARY, raw, format):
+        return _first_reading(binary, raw, raw, wanted)
     text = _decoded(raw)
     if not text.strip():
         raise SchemeFormatError("is empty")
     if "\0" in text:
         raise SchemeFormatError(_what_binary(raw))
     plain = in_ascii(text)
-    texts = [
-        (one.NAME, partial(one.parse, text if one in _JSON else plain, target, ring))
-        for one in _matching(_TEXT, plain, format)
-    ]
-    if not texts:
+    if not (texts := _matching(_TEXT, plain, format)):
         said = f"{len(text.splitlines())} lines without factors, or an equation such as m1 = (a11 + a22)(b11 + b22)"
         raise UnknownFormatError(
             f"{said}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )
     try:
-        return _declared(_first_reading(texts), ring)
+        return _first_reading(texts, plain, text, wanted)
     except SchemeFormatError as error:
         raise naming_sections(error, plain) from None
 
 
-def _declared(readings: list[Reading], ring: Ring | None) -> list[Reading]:
-    """The readings with the ring that the user names, which binds as one that the file names does."""
-    return readings if ring is None else [dataclasses.replace(one, declared=ring) for one in readings]
-
-
-def _matching(formats: Sequence[Any], content: str | bytes, named: str | None) -> list[Any]:
+def _matching(formats: Sequence[Format], content: str | bytes, named: str | None) -> list[Format]:
     """The formats that a content may be of, in the order in which they are tried; the named one alone."""
     if named is not None:
-        return [one for one in formats if named == one.NAME]
-    found: list[Any] = []
+        return [one for one in formats if named == one.name]
+    found: list[Format] = []
     for one in formats:
         if one.sniff(content):
             found.append(one)
-            if one in _MARKED:
+            if one.name in _MARKED:
                 break
     return found
 
 
-def _first_reading(matching: Sequence[tuple[str, Callable[[], list[Reading]]]]) -> list[Reading]:
-    """Return the result of the first reader that matches a file, and the names of all that match."""
+def _first_reading(
+    matching: Sequence[Format], content: str | bytes, written: str | bytes, wanted: Wanted
+) -> list[Reading]:
+    """The result of the first reader of matching formats, of a content and of it as it is written."""
     failures: list[tuple[str, SchemeFormatError]] = []
-    names = [name for name, _ in matching]
-    for name, parse in matching:
-        formulas = [error for other, error in failures if other in (equations.NAME, equations.exp.NAME)]
-        if name == literals.arrays.NAME and any(not isinstance(error, UnknownFormatError) for error in formulas):
+    names = [one.name for one in matching]
+    for one in matching:
+        name = one.name
+        formulas = [error for other, error in failures if other in ("equations", "exp")]
+        if name == "arrays" and any(not isinstance(error, UnknownFormatError) for error in formulas):
             break  # of formulas that are not understood, the arrays beside them are not taken alone
         try:
-            readings = _guarded(parse)
+            asked = dataclasses.replace(wanted, format=name)
+            readings = _guarded(partial(one.parse, written if name in _JSON else content, asked))
         except SchemeFormatError as error:
             failures.append((name, error))
             continue
-        if len(matching) == 1 or any(one.approximations for one in readings):
+        if len(matching) == 1 or any(reading.approximations for reading in readings):
             return readings
         why = "the first" if not failures else f"as {', '.join(f'{other}: {error}' for other, error in failures)}"
-        return [
-            dataclasses.replace(one, notes=(*one.notes, f"matched {', '.join(names)}; read as {name}, {why}"[:300]))
-            for one in readings
-        ]
+        note = f"matched {', '.join(names)}; read as {name}, {why}"[:300]
+        return [reading.noting(note) for reading in readings]
     _, first = failures[0]
     if len(failures) > 1:
         others = ", ".join(name for name, _ in failures)
@@ -327,16 +305,13 @@ def read_file(
         if parts and (path.is_dir() or is_part(path)):
             return _read_parts(parts, format, target, ring, allow_pickle)
         raw = _content(path)
-        named = named_target(path.stem) if target is None else None
-        if named is not None:
+        targets = dict.fromkeys((target or named_target(path.stem), target))
+        attempts = [partial(parse_bytes, raw, format, one, ring, allow_pickle) for one in targets]
+        attempts += [partial(_read_parts, parts, format, target, ring, allow_pickle)] if parts else []
+        for attempt in attempts[:-1]:
             with contextlib.suppress(SchemeFormatError):
-                return parse_bytes(raw, format, named, ring, allow_pickle)
-        try:
-            return parse_bytes(raw, format, target, ring, allow_pickle)
-        except SchemeFormatError:
-            if not parts:
-                raise
-            return _read_parts(parts, format, target, ring, allow_pickle)
+                return attempt()
+        return attempts[-1]()
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror}", path) from None
     except SchemeFormatError as error:
@@ -351,11 +326,11 @@ def _read_parts(
     note = f"three files: {', '.join(part.name for part in parts)}"
     if all(raw.startswith(NPY_MAGIC) for raw in raws):
         arrays = dict(zip("uvw", (array_of(raw, allow_pickle) for raw in raws), strict=True))
-        readings = _declared([named_arrays.reading_of_arrays(arrays, target, ring)], ring)
+        readings = [named_arrays.reading_of_arrays(arrays, Wanted("arrays-npz", target, ring))]
     else:
         # A comment line parts the three: it ends a line that was left open, and a program.
         readings = parse_bytes(b"\n#\n".join(raws), format, target, ring, allow_pickle)
-    return [dataclasses.replace(one, notes=(*one.notes, note)) for one in readings]
+    return [one.noting(note) for one in readings]
 
 
 def _content(path: Path) -> bytes:
@@ -389,17 +364,3 @@ def _guarded(parse: Callable[[], list[Reading]]) -> list[Reading]:
     finally:
         if collects:
             gc.enable()
-
-
-__all__ = [
-    "FORMATS",
-    "WRITERS",
-    "Format",
-    "Reading",
-    "UnknownFormatError",
-    "format_named",
-    "parse_bytes",
-    "parse_text",
-    "read_file",
-    "render",
-]

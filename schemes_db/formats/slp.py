@@ -10,20 +10,13 @@ from __future__ import annotations
 import re
 
 from ...errors import SchemeFormatError
-from ..ring import Ring
 from ..scheme import MAX_RANK
-from ..target import Target
 from .arithmetic import LinearForm, unit_in_formulas
 from .candidates import reading_of_rows, shape_of, target_of
-from .dense import on_line
 from .linear_program import MAX_TERMS, BilinearPrograms, LinearProgram, Statement, expanded_rows
 from .parts import HOW
-from .reading import C, Reading
+from .reading import C, Reading, Wanted, on_line
 from .syntax import Meaning, Parser
-
-NAME = "slp"
-SUFFIX = ".slp"
-CONVENTION = C
 
 _START = r"(?a)\s*(?:#[^\n]*\n\s*)*[a-z]\w*\s*:=[^;]*\bi\d"
 _STATEMENT = r"(?s)\s*([A-Za-z]\w*)\s*:=(.*)"
@@ -36,7 +29,7 @@ def sniff(text: str) -> bool:
     return re.match(_START, text) is not None
 
 
-def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> list[Reading]:
+def parse(text: str, wanted: Wanted) -> list[Reading]:
     """Read one scheme of three programs; where their sums are too long to be expanded, as programs.
 
     Raises:
@@ -59,13 +52,15 @@ def parse(text: str, target: Target | None = None, ring: Ring | None = None) -> 
         )
     shape = shape_of(left.inputs, right.inputs, len(third.outputs))
     if (rows := expanded_rows((left, right, third), rank)) is not None:
-        return [reading_of_rows(NAME, rows, shape, CONVENTION, target, ring)]
-    if not all(part.rational for part in (left, right, third)) or (ring and (ring.characteristic or ring.gaussian)):
+        return [reading_of_rows(wanted, rows, shape, C)]
+    if not all(part.rational for part in (left, right, third)) or (
+        wanted.ring and (wanted.ring.characteristic or wanted.ring.gaussian)
+    ):
         raise SchemeFormatError(
             f"the sums have more than {MAX_TERMS} terms once expanded; such programs are proven over Z and Q only"
         )
-    programs = BilinearPrograms(target_of(shape, target), left, right, third)
-    return [Reading(NAME, (), programs=programs, declared=ring)]
+    programs = BilinearPrograms(target_of(shape, wanted.target), left, right, third)
+    return [Reading("slp", (), programs=programs, declared=wanted.ring)]
 
 
 class _Sums(Meaning):

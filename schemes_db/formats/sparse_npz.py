@@ -13,16 +13,10 @@ import numpy as np
 
 from ...errors import SchemeFormatError
 from ..gaussian import Number
-from ..ring import Ring
-from ..target import Target
 from .archive import Archive, is_archive_of
 from .candidates import reading_of_rows, sizes_and_rank
-from .reading import C, Reading
+from .reading import C, Reading, Wanted
 from .strict_json import loads
-
-NAME = "sparse-npz"
-SUFFIX = ".npz"
-CONVENTION = C
 
 
 def sniff(raw: bytes) -> bool:
@@ -30,21 +24,19 @@ def sniff(raw: bytes) -> bool:
     return is_archive_of(raw, "u_indptr", "u_numerators", "u_denominators", "metadata_json")
 
 
-def parse(
-    raw: bytes, target: Target | None = None, ring: Ring | None = None, allow_pickle: bool = False
-) -> list[Reading]:
+def parse(raw: bytes, wanted: Wanted) -> list[Reading]:
     """Read one scheme; both conventions become candidates.
 
     Raises:
         SchemeFormatError: an array is missing or not of the lengths that the others say.
     """
-    archive = Archive(raw, allow_pickle)
+    archive = Archive(raw, wanted.allow_pickle)
     metadata = loads(_metadata(archive))
     if not isinstance(metadata, dict):
         raise SchemeFormatError("metadata_json must be an object")
     (m, k, n), rank = sizes_and_rank(metadata, "tensor", "rank", "metadata_json")
     u, v, w = (_rows(archive, key, rank, entries) for key, entries in (("u", m * k), ("v", k * n), ("w", m * n)))
-    return [reading_of_rows(NAME, (u, v, w), (m, k, n), CONVENTION, target, ring)]
+    return [reading_of_rows(wanted, (u, v, w), (m, k, n), C)]
 
 
 def _metadata(archive: Archive) -> str:

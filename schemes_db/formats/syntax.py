@@ -37,9 +37,9 @@ _NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math)\."
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
 _TOKEN = pattern(
-    rf"(?P<gap>(?:\s|\.\.\.[^\n]*\n)*)(?:(?P<number>{_NUMBER})(?:(?<=\.\d)[fF](?!\w))?(?P<unit>[jJ](?!\w))?"
+    rf"(?P<gap>\s*(?:\.\.\.[^\n]*\n\s*)*)(?:(?P<number>{_NUMBER}(?:[jJ](?!\w))?)(?:(?<=\.\d)[fF](?!\w))?"
     rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"
-    r"|(?P<symbol>:=|->|\.'|\*\*|//|[-+*/@()\[\]{}<>|,;:=^.'])|$)"
+    r"|(?P<symbol>:=|->|\.'|\*\*|//|[-+*/@()\[\]{}<>|,;:=^.'])|(?P<end>$)|(?P<other>.{1,12}))"
 )
 _USED = pattern(rf"{_NUMBER}(?:[jJ](?!\w))?|\.(?:T(?!\w)|[a-z_]{{2,}}\()|(?:{_MODULES})?({_NAME})(\()?")
 _INTEGERS = r"\s*-?\d{1,18}\s*(?:,\s*-?\d{1,18}\s*)+"
@@ -48,6 +48,12 @@ _ROW = pattern(rf"(?a)\[{_INTEGERS}\]|\{{{_INTEGERS}\}}")
 
 _OPERAND = pattern(r"[ \t]*[A-Za-z(]")
 _CLOSERS = {"[": "]", "(": ")", "{": "}", "<": ">"}
+_SIGNS = ("+", "-")
+_TIMES = ("*", "@", "**")
+_AFTER_ATOM = frozenset(("'", ".'", "^", "**", "."))
+_WITHIN_PRODUCT = frozenset(("/", "//", ".", "(", "[", *_TIMES))
+"""Symbols that go on with an atom, and with a product."""
+
 _FUNCTION = pattern(r"(?!\w*\d$)[A-Za-z_]\w+")
 """A name that, with parentheses right after it, is called: `a(b + c)` is a product, `add(b, c)` is not."""
 
@@ -100,13 +106,11 @@ NUMBERS = Meaning()
 
 
 class Parser:
-    """Recursive descent over a text from a position on; at the end `start` is that of the token not used."""
+    """Recursive descent over a text from a position on; `mark` is the token if it is a symbol, else nothing."""
 
     def __init__(self, text: str, meaning: Meaning = NUMBERS, position: int = 0) -> None:
         self.text, self.meaning, self.position = text, meaning, position
-        self.kind = self.token = self.gap = ""
-        self.imaginary = False
-        self.start = position
+        self.kind = self.token = self.mark = ""
         self.depth = 0
         self.take()
 
@@ -116,24 +120,24 @@ class Parser:
     def take(self) -> str:
         """Step to the next token; the one just passed is returned."""
         passed = self.token
-        match = _TOKEN.match(self.text, self.position)
-        if match is None:
-            rest = self.text[self.position : self.position + 1000].lstrip()
-            self.kind, self.token, self.gap, self.start = "other", rest[:12], "", self.position
-            return passed
-        kind = match.lastgroup or "gap"
-        self.imaginary = kind == "unit"
-        self.kind = "number" if kind == "unit" else "end" if kind == "gap" else kind
-        self.gap = match.group("gap")
-        self.token = "" if self.kind == "end" else match.group(self.kind)
-        self.start, self.position = match.end("gap"), match.end()
+        match: Any = _TOKEN.match(self.text, self.position)  # anything is a token, if only one of kind "other"
+        self.match, self.kind, self.position = match, match.lastgroup, match.end()
+        self.token = match[self.kind]
+        self.mark = self.token if self.kind == "symbol" else ""
         return passed
 
-    def at(self, *symbols: str) -> bool:
-        return self.kind == "symbol" and self.token in symbols
+    @property
+    def start(self) -> int:
+        """Where the token begins."""
+        return int(self.match.end("gap"))
+
+    @property
+    def gap(self) -> str:
+        """The blanks before the token."""
+        return str(self.match["gap"])
 
     def accept(self, *symbols: str) -> str | None:
-        return self.take() if self.at(*symbols) else None
+        return self.take() if self.mark in symbols else None
 
     def whole(self) -> Value:
         """The value that all of the text is.
@@ -149,11 +153,12 @@ class Parser:
     def value(self, in_row: bool = False) -> Value:
         """A sum; `in_row` between brackets, where a blank may part two items."""
         parts = [self.product(in_row)]
-        while self.at("+", "-"):
+        while self.mark in _SIGNS:
             if in_row and self.gap and not self.text[self.position : self.position + 1].isspace():
                 break
             sign = -1 if self.take() == "-" else 1
-            parts.append(scaled(self.product(in_row), sign))
+            part = self.product(in_row)
+            parts.append(part if sign == 1 else scaled(part, sign))
         return parts[0] if len(parts) == 1 else total(parts)
 
     def product(self, in_row: bool) -> Value:
@@ -162,7 +167,7 @@ class Parser:
         result: Value = None
         beside = False
         while True:
-            grouped = self.at("(")
+            grouped = self.mark == "("
             value = self.factor(in_row)
             if grouped and is_number(value) and not value:
                 value = self.meaning.zero
@@ -170,15 +175,17 @@ class Parser:
                 scalar = times(scalar, value)
             else:
                 result, beside = value if result is None else self.meaning.multiplied(result, value), False
+            if self.mark and self.mark not in _WITHIN_PRODUCT:
+                break
             while self.accept("/") or (in_row and is_number(value) and self.accept("//")):
                 scalar = times(scalar, inverse(number_in(self.factor(in_row), "a divisor")))
-            dot = self.at(".") and _OPERAND.match(self.text, self.position) is not None
-            if dot or self.at("*", "@", "**"):
+            dot = self.mark == "." and _OPERAND.match(self.text, self.position) is not None
+            if dot or self.mark in _TIMES:
                 self.take()
                 beside = False
                 continue
-            matrix = self.at("[") and result is None and not in_row  # 1/2 [1 0; 0 1]
-            if not (self.kind in ("number", "name") or self.at("(") or matrix) or (in_row and self.gap):
+            matrix = self.mark == "[" and result is None and not in_row  # 1/2 [1 0; 0 1]
+            if not (self.kind in ("number", "name") or self.mark == "(" or matrix) or (in_row and self.gap):
                 break
             beside = self.kind == "number"  # 1/2 in (a11)(b11) 1/2 c11 is a factor, a number that ends a line is not
         if beside:
@@ -188,72 +195,72 @@ class Parser:
     def factor(self, in_row: bool) -> Value:
         """An atom with signs before it, and transposes, powers and methods after it."""
         sign = 1
-        while self.at("+", "-"):
+        while self.mark in _SIGNS:
             sign = -sign if self.take() == "-" else sign
         value = self.atom()
-        while True:
-            if self.at("'", ".'") and not self.gap:
+        while (mark := self.mark) in _AFTER_ATOM:
+            if mark in ("'", ".'") and not self.gap:
                 self.take()
                 value = transposed(value)
-            elif self.at("^") or (self.at("**") and _EXPONENT.match(self.text, self.position)):
+            elif mark == "^" or (mark == "**" and _EXPONENT.match(self.text, self.position)):
                 self.take()
                 value = power(number_in(value, described(value)), self.factor(in_row))
-            elif self.at(".") and not self.gap and _METHOD.match(self.text, self.position):
+            elif mark == "." and not self.gap and _METHOD.match(self.text, self.position):
                 self.take()
                 name = self.take()
                 value = transposed(value) if name == "T" else self.call(f".{name}", [value])
             else:
-                return scaled(value, sign)
+                break
+        return value if sign == 1 else scaled(value, sign)
 
     def atom(self) -> Value:
-        kind, token, imaginary = self.kind, self.token, self.imaginary
+        kind, token = self.kind, self.token
+        if kind == "name":
+            return self.name(token)
         if kind == "number":
             self.take()
-            number = decimal(token)
-            return times(number, IMAGINARY_UNIT) if imaginary else number
+            return times(decimal(token[:-1]), IMAGINARY_UNIT) if token[-1] in "jJ" else decimal(token)
         if kind == "string":
             self.take()
             return self.meaning.text(token[1:-1])
-        if kind == "name":
-            return self.name(token)
         if kind == "symbol" and (row := _ROW.match(self.text, self.start)):
             self.position = row.end()
             self.take()
             return (Braces if token == "{" else list)(map(int, row.group()[1:-1].split(",")))
-        if kind == "symbol" and token in _CLOSERS:
+        if self.mark in _CLOSERS:
             return self.bracketed()
         raise self.unexpected("a block, a number or '('")
 
     def name(self, token: str) -> Value:
         """A name, or a call; a part of an array is not understood."""
         after = self.text[self.position : self.position + 1]
-        if _FUNCTION.fullmatch(token) and (after == "(" or (after == "[" and token == "Transpose")):
+        if (after == "(" and _FUNCTION.fullmatch(token)) or (after == "[" and token == "Transpose"):
             bare = self.text.startswith(token, self.start)
             self.take()
             return self.call(BY_COLUMNS if bare and token == "reshape" else token, [])
         if token == "matrix" and _BRACE.match(self.text, self.position):  # of Macaulay2
             self.take()
             return self.meaning.called(token, [self.atom()], {})
-        if part := _PART.match(self.text, self.position):
+        if after == "[" and (part := _PART.match(self.text, self.position)):
             raise SchemeFormatError(f"{token}{part.group()[:22]} is not understood")
         self.take()
-        return self.meaning.named("".join(token.split()))
+        return self.meaning.named("".join(token.split()) if "[" in token else token)
 
     def call(self, name: str, arguments: list[Value]) -> Value:
         """A call, from its opening parenthesis or bracket on."""
         keywords: dict[str, str] = {}
-        if not self.at("(", "["):
+        if self.mark not in ("(", "["):
             raise self.unexpected("'('")
         closer = _CLOSERS[self.token]
         self.nested()
-        while not self.at(closer):
+        while self.mark != closer:
             if keyword := _KEYWORD.match(self.text, self.start):
                 keywords[keyword[1]] = keyword[2].strip("\"'").rpartition(".")[2]
                 self.position = keyword.end()
                 self.take()
             else:
                 arguments.append(self.value())
-            if not (self.accept(",") or self.at(closer)):
+            if not (self.accept(",") or self.mark == closer):
                 raise self.unexpected(f"{closer!r} or a comma")
         self.depth -= 1
         self.take()
@@ -274,7 +281,7 @@ class Parser:
         rows: list[list[Value]] = [[]]
         keyed = Table()
         marks: set[str] = set()
-        while not self.at(closer):
+        while self.mark != closer:
             key = self.token[1:-1] if self.kind == "string" else None
             item = self.value(in_row=opener == "[")
             key = name_of(item) or None if key is None else key
@@ -284,7 +291,7 @@ class Parser:
                 keyed[key] = self.value()
             else:
                 rows[-1].append(item)
-            if self.at(closer):
+            if self.mark == closer:
                 break
             mark = self.accept(",") or self.accept("|" if opener == "<" else ";" if opener != "(" else ",")
             if mark is None and opener == "[" and self.gap:

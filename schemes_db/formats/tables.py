@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import SchemeFormatError
-from ..ring import Z2, Ring
-from ..target import Target
+from ..ring import Z2
 from .arrays import ROLES, Array, array_of_rows
 from .candidates import Shape, reading_of_rows, shape_of
 from .dense import numbers
 from .lines import numbered
 from .patterns import changes_all, changes_something, check_setting, pattern
-from .reading import C, Reading
+from .reading import C, Reading, Wanted
 
 _CELL = r"(?:0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}|\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?)"
 _ROW = pattern(rf"(?:-\s)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
@@ -120,14 +119,13 @@ def bit_masks(text: str) -> tuple[list[list[int]], list[Shape]] | None:
     return words, [(head[0], head[1], head[2])] if head[:-1] else []
 
 
-def reading_of_words(
-    words: Sequence[Sequence[int]], text: str, sizes: Sequence[Shape], target: Target | None, ring: Ring | None
-) -> Reading:
+def reading_of_words(wanted: Wanted, words: Sequence[Sequence[int]], text: str, sizes: Sequence[Shape]) -> Reading:
     """The reading of three bit masks a product modulo 2, in a text that may say the sizes as <2,2,2>.
 
     Raises:
         SchemeFormatError: the sizes can't be told, or some are said that are others.
     """
+    target, wanted = wanted.target, replace(wanted, ring=wanted.ring or Z2)
     if said := _SIZES.search(text):
         m, k, n = (int(size) for size in said.groups() if size is not None)
         sizes = (*sizes, (m, k, n))
@@ -138,8 +136,7 @@ def reading_of_words(
     u, v, w = (
         [[(j, 1) for j in range(row[slot].bit_length()) if row[slot] >> j & 1] for row in words] for slot in range(3)
     )
-    reading = reading_of_rows("arrays", (u, v, w), shape, C, target, ring or Z2)
-    return replace(reading, declared=ring or Z2)
+    return reading_of_rows(wanted, (u, v, w), shape, C)
 
 
 def says_gf2(text: str) -> bool:

@@ -28,8 +28,9 @@ def split_product(line: int, text: str) -> Equation | None:
     if (name and not _NAMED.fullmatch(name)) or _WORD.search(_EPSILON.sub("", shorter)):
         return None
     zero = not name and "(0)" in value and value.count("*") + value.count(")(") > 1
+    blocks = "".join(_BLOCK.findall(value)).lower()
     for order in ("abc", "xyz"):
-        letters = iter("".join(_BLOCK.findall(value)).lower())
+        letters = iter(blocks)
         if zero or all(letter in letters for letter in order):
             return Equation(line, "", [value], third=True, cyclic=shorter != statement)
     return None

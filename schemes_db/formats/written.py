@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from ...errors import SchemeFormatError
 from ..factor import Factor
 from ..gaussian import Gaussian, Number, simplest
 from ..ring import Z2
 from ..scheme import Scheme
-from .reading import C_TRANSPOSED, C, refuse_gaussian, render_coefficient
-
-
-@dataclass
-class TextWriter:
-    """A text format that schemes are written in, with the attributes of a module of `Format`."""
-
-    NAME: str
-    SUFFIX: str
-    CONVENTION: str
-    render: Callable[[Scheme], str]
+from .reading import render_coefficient
 
 
 def header(scheme: Scheme) -> list[str]:
@@ -106,7 +95,8 @@ def sms(scheme: Scheme) -> str:
 
 def _require_plain(scheme: Scheme, format: str) -> None:
     """Raise SchemeFormatError for a scheme that a format of real numbers and general targets can't say."""
-    refuse_gaussian(scheme, format)
+    if scheme.gaussian:
+        raise SchemeFormatError(f"{format} can't write coefficients that are not real; write {scheme!r} as lcma-json")
     if not scheme.target.is_general:
         raise SchemeFormatError(f"{format} knows general targets only; write {scheme.target} as lcma-json")
 
@@ -158,12 +148,3 @@ def render_linear(terms: Iterable[tuple[str, Number]]) -> str:
         size = abs(number)
         text += f"{' ' if text else ''}{sign}{' ' if text else ''}{'' if size == 1 else f'{size}*'}{name}"
     return text or "0"
-
-
-WRITERS = (
-    TextWriter("fmm-json", ".json", C_TRANSPOSED, fmm_json),
-    TextWriter("equations", ".txt", C, equations),
-    TextWriter("exp", ".exp", C_TRANSPOSED, exp),
-    TextWriter("maple", ".mpl", C_TRANSPOSED, maple),
-    TextWriter("sms", ".sms", C, sms),
-)

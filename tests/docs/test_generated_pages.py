@@ -96,7 +96,7 @@ def test_the_table_of_formats_states_names_conventions_and_writers():
         for line in table
         if (cells := [part.strip() for part in line[1:-1].split("|")])
     }
-    assert rows == {name: (format_.CONVENTION, "yes" if name in WRITERS else "") for name, format_ in FORMATS.items()}
+    assert rows == {name: (format_.convention, "yes" if name in WRITERS else "") for name, format_ in FORMATS.items()}
 
 
 def test_every_picture_has_a_caption_below_it():

@@ -329,7 +329,7 @@ def test_maple_statements_that_are_no_triads_are_passed_over():
             parse_text(text.format(f"Matrix(1, 1, [[1*{entry}]])"))
 
 
-@pytest.mark.parametrize("suffix", sorted({format_.SUFFIX for format_ in WRITERS.values()} - {".v"}))
+@pytest.mark.parametrize("suffix", sorted({format_.suffix for format_ in WRITERS.values()} - {".v"}))
 def test_a_written_file_is_read_again(suffix, strassen, tmp_path):
     path, certificate = tmp_path / f"new{suffix}", lcma.certify(strassen)
     lcma.write_file(path, strassen, certificate)

@@ -106,7 +106,7 @@ def test_samples_are_read_verified_written_and_read_again(name, digests):
         report = judge(reading, name)
         assert report.ok
         assert report.over_z2_only == (key == "2")
-        assert report.conventions == (FORMATS[format_].CONVENTION,)
+        assert report.conventions == (FORMATS[format_].convention,)
         assert report.scheme.digest == digests[key]
         assert report.scheme.ring.name == RINGS[key]
         to = format_ if format_ in WRITERS else "lcma-json"
@@ -318,6 +318,11 @@ def test_residues_need_their_sizes_and_ring():
         parse_bytes(raw, target=TARGET)
     with pytest.raises(SchemeFormatError, match="has bits"):
         parse_bytes(raw, target=lcma.parse_target("2x2x2"), ring=Z2)
+
+
+def test_a_table_that_says_mod_2_declares_its_ring():
+    (reading,) = read_file(SAMPLES / "bini_mod2.txt")
+    assert reading.declared == Z2
 
 
 def test_sizes_of_rationals_that_fit_nothing_are_asked_for():

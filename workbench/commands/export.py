@@ -58,7 +58,7 @@ def _export_all(format_: str, folder: Path) -> int:
     with Catalog.open() as catalog:
         entries = catalog.entries(origin="user")
         stems = [file_stem(entry.name or entry.target, entry.digest) for entry in entries]
-        paths = [folder / f"{stem}{WRITERS[format_].SUFFIX}" for stem in stems]
+        paths = [folder / f"{stem}{WRITERS[format_].suffix}" for stem in stems]
         for path in paths:
             claim(path)
         for path, entry in zip(paths, entries, strict=True):
@@ -81,7 +81,7 @@ def _export_records(format_: str, folder: Path) -> None:
         for cell in board_cells(catalog):
             if cell.gap < 0:
                 scheme, certificate = composed(cell.part, cell.shape, catalog)
-                name = f"{cell.name}-r{scheme.rank}-{scheme.digest[:12]}{WRITERS[format_].SUFFIX}"
+                name = f"{cell.name}-r{scheme.rank}-{scheme.digest[:12]}{WRITERS[format_].suffix}"
                 claim(folder / name)
                 write(folder / name, render(scheme, format_, certificate))
                 index.append(

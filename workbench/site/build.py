@@ -165,14 +165,14 @@ def downloads(row: SchemeRecord) -> Iterator[Download]:
     taken: set[str] = set()
     nonzeros = sum(factor.nnz for factor in scheme.factors)
     for name, format_ in WRITERS.items():
-        file = f"{stem}{format_.SUFFIX}" if format_.SUFFIX not in taken else f"{stem}-{name}{format_.SUFFIX}"
-        taken.add(format_.SUFFIX)
+        file = f"{stem}{format_.suffix}" if format_.suffix not in taken else f"{stem}-{name}{format_.suffix}"
+        taken.add(format_.suffix)
         if name == lcma_json.NAME:
-            yield Download(name, file, format_.CONVENTION, lcma_json.render(scheme, certificate).encode())
+            yield Download(name, file, format_.convention, lcma_json.render(scheme, certificate).encode())
         elif nonzeros > EVERY_FORMAT_LIMIT:
-            yield Download(name, file, format_.CONVENTION, refusal=f"too large; use lcma export --format {name}")
+            yield Download(name, file, format_.convention, refusal=f"too large; use lcma export --format {name}")
         else:
             try:
-                yield Download(name, file, format_.CONVENTION, render(scheme, name))
+                yield Download(name, file, format_.convention, render(scheme, name))
             except LcmaError as error:
-                yield Download(name, file, format_.CONVENTION, refusal=str(error))
+                yield Download(name, file, format_.convention, refusal=str(error))
