@@ -65,7 +65,7 @@ class Cluster:
         try:
             ray = importlib.import_module("ray")
         except ImportError:
-            raise PlanError("Ray is not installed: pip install 'lcma[ray]', or leave --engine ray out") from None
+            raise PlanError("Ray is not installed: pip install 'lcma[ray]', or leave --ray out") from None
         global _connection
         if not ray.is_initialized():
             self._probe()

@@ -70,7 +70,7 @@ def _parts(
     general, structured = split_targets(config)
     if structured and cluster is not None:
         raise PlanError(
-            f"workers of a cluster take no turns on structured targets ({structured[0]}): leave --engine ray out"
+            f"workers of a cluster take no turns on structured targets ({structured[0]}): leave --ray out"
         )
     fronts = stack.enter_context(FrontUpdater(structured, config.ring, jobs, on_event)) if structured else None
     if general:
