@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ...errors import SchemeFormatError
 from .lines import Statement, cut
 from .naming import NAME, WORD, family, letters_of
-from .patterns import HEAD, SHOWN, changes_all, changes_something, pattern
+from .patterns import ANYTHING, HEAD, SHOWN, changes_all, changes_something, pattern
 from .syntax import Value
 
 _ASSIGNED = pattern(
@@ -66,12 +66,6 @@ _LOOKS = pattern(
     r"|numel)\()|\w+\.(?:shape|ndim|size|copy)\b))"
 )
 """Checks, calls without a place for a result, and names that are set to what is no view of an array."""
-
-_ANYTHING = pattern(
-    r"\s*(?:exec\b|(?:clear|clearvars|unassign)\b(?!\s*,)(?![^;]*[a-z]{3,}\s+[a-z]{2,})"
-    r"|(?:eval|evalin|assignin|load|source|run|execfile|include|read)\s*(?:[('\"]|[\w./\\]+\.\w{1,4}\s*[;:]?\s*$))"
-)
-"""Statements that may set any name, or forget it."""
 
 _SETS = pattern(r"\bout\s*=|:=|\+\+|--|[()][^()]*[-+*/%]=")
 """What sets a name within a statement."""
@@ -201,7 +195,7 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
         return False
     if _GARBAGE.fullmatch(text) or changes_all(text):
         raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
-    if line > first and _ANYTHING.match(text):
+    if line > first and ANYTHING.match(text):
         raise SchemeFormatError(f"{text[:40]!r} may set any name", line=line)
     if text.startswith("return") and "," in text:
         places = [family(name)[1] for name in WORD.findall(text)[1:]]

@@ -22,7 +22,7 @@ from .account import only_looks
 from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .lines import MAX_SPLIT, controlled_lines, plain_code, statements
-from .patterns import changes_something, pattern, says_change
+from .patterns import ANYTHING, changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
@@ -58,7 +58,9 @@ _BITS = pattern(r"(?<![\w.])0(?:[xX][\da-fA-F]{1,100}|[bB][01]{1,400})(?![\w.])"
 
 _WORD = pattern(r"[A-Za-z_]\w*")
 _ANYTHING = pattern(r"\s*(?:exec|eval|evalin|load|source|from\s+\S+\s+import\s*\*)(?!\w)")
-"""Statements that may set any name."""
+"""Statements of code that may set any name, whatever follows; ANYTHING are those that may stand beside prose."""
+_CLEARED = pattern(r"\s*clear(?:vars)?\s+(?!(?:all|variables|global)\b)[A-Za-z]\w*(?:\s+[A-Za-z]\w*)*\s*;?\s*")
+"""A statement that forgets the names that it lists."""
 
 _FUNCTION = pattern(r"(\s*(?:async\s+)?def\s+(\w+))\s*\(((?:[^()]|\([^()]*\))*)\)[^:]*:?(.*)", re.DOTALL)
 _ALIAS = pattern(r"\s*(?:for\s+([\w\s,]+?)\s+in\b([^:]*)|([\w\s,]+?)=(?!=)([\w\s.,:\[\]]*)$)")
@@ -213,10 +215,11 @@ class Bindings(Meaning):
             said = "def" not in text.split() and says_change(text)  # the head of a function says nothing
             if (said and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
-            if line > self.first and _ANYTHING.match(text):
+            cleared = _CLEARED.fullmatch(text)
+            if line > self.first and (_ANYTHING.match(text) or (ANYTHING.match(text) and not cleared)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may set any name", line=line)
             named = names & set(_WORD.findall(_OPENED.sub("", text)))
-            if named and (not changing.isdisjoint(_WORD.findall(text)) or not only_looks(text, names)):
+            if named and (cleared or not changing.isdisjoint(_WORD.findall(text)) or not only_looks(text, names)):
                 raise SchemeFormatError(
                     f"{text.strip()[:40]!r} may change {min(named)}, and is not understood", line=line
                 )

@@ -68,6 +68,13 @@ HEAD = pattern(
 """The heads of functions."""
 
 
+ANYTHING = pattern(
+    r"\s*(?:exec\b|(?:clear|clearvars|unassign)\b(?!\s*,)(?![^;]*[a-z]{3,}\s+[a-z]{2,})"
+    r"|(?:eval|evalin|assignin|load|source|run|execfile|include|read)\s*(?:[('\"]|[\w./\\]+\.\w{1,4}\s*[;:]?\s*$))"
+)
+"""Statements that may set any name, or forget it."""
+
+
 def changes_all(text: str) -> bool:
     """Return whether a sentence says that all numbers, or all results, are changed."""
     return len(text) < MAX_SENTENCE and _CHANGES_ALL.match(text) is not None

@@ -136,6 +136,7 @@ REFUSED = {
     "a matrix of MATLAB that may be changed": after(
         MATLAB, "W = W.^2;", "W(1,1) = 0;", "U = circshift(U, 1);", "U(:,1) = -U(:,1);",
         "load('newer.mat')", "load newer", "for i=1:7 U(i,1) = 0; end", "U(1,1) = 0;", "[U, V] = deal(V, U);",
+        "clear U", "clear t V;", "clear", "clear all", "clear -regexp ^U", "clear U*", "run('fix.m')",
     ),
     "a matrix or list with a factor, a function or a rule": [
         MATLAB.replace("];\nV", "].*2;\nV"),
@@ -321,6 +322,7 @@ PROVEN = {
         "def check(u, v, w):\n    t = np.zeros((4, 4))\n    t[0] = u[0]\n    return t\nprint(check(u, v, w))",
         "T = np.einsum('ri,rj,rk->ijk', u, v, w)\n\ndef check(u, v, w):\n    for r in range(7):\n        u[r] = 0\n",
     ),
+    "names beside the matrices that are forgotten": after(MATLAB, "clear t", "clear s t;", "clc; close all"),
     "statements before all others, and prose with the same words": [
         *(text(line, *LINES) for line in ("clear all; clc;", "load('x.mat')", "source('x.m')")),
         *(text(*PRODUCTS, line, *OUTPUTS) for line in (
