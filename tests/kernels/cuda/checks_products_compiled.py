@@ -116,10 +116,13 @@ def of_8_bits():
             label = f"quantise {dtype}, blocks {shared}"
             yield case(label, fp8_kernel.quantise, types, constants, warps, code, aligned=aligned)
     types = {"a": "*i8", "b": "*i8", "c": "*i32"}
-    aligned = (*types, "k", "a_slab", "a_stride", "b_slab", "b_stride", "c_slab", "c_row")
+    aligned = (*types, "k", "a_stride", "b_stride", "c_row")
     code = [r"(?:wgmma\.mma_async|mma\.sync)\S*\.s32\.s8\.s8"]
     for tile, capability in ((int8.TILE, 90), (int8.SMALL_TILE, 90), (int8.SMALL_TILE, 89), (int8.SMALL_TILE, 80)):
-        constants, more = tiled(tile, GROUP=int8.GROUP, c_col=1), {"aligned": aligned, "capability": capability}
+        constants, more = (
+            tiled(tile, GROUP=int8.GROUP, PARITY=False, c_col=1),
+            {"aligned": aligned, "capability": capability},
+        )
         yield case(f"int8 {tile.m} x {tile.n}, sm_{capability}", multiply_int8, types, *constants, code, **more)
     for order in (BY_ROWS, BY_COLUMNS):  # of A, and of a B stored by rows to columns
         tile = tile_of(COPY.map, 1, order == BY_COLUMNS)
