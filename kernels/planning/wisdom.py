@@ -9,19 +9,23 @@ of matrices.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import PlanError
 from ...home import exclusive, home, write_atomic
 from ..request import Request, class_request
 from .cache import plan_cache
 from .parameters import CandidateKey, Parameters
+
+if TYPE_CHECKING:
+    from .strategy import Plan
 
 PART = 0.995
 """The fraction of the baseline's measured time that a candidate must stay below."""
@@ -62,6 +66,12 @@ class WisdomRecord:
     sizes: tuple[int, int, int, int]
     when: str
     entries: tuple[TimedCandidate, ...]
+
+    @classmethod
+    def of(cls, request: Request, timed: Iterable[tuple[Plan, float]]) -> WisdomRecord:
+        """Return the record of plans of a request with their measured seconds, of today."""
+        entries = tuple(TimedCandidate(*plan.candidate.key, seconds, plan.seconds) for plan, seconds in timed)
+        return cls(class_of(request), sizes_of(request), datetime.date.today().isoformat(), entries)
 
     def seconds(self, candidate: CandidateKey) -> float:
         """Return the measured seconds of a candidate; NaN if it was not measured."""
