@@ -69,7 +69,8 @@ def record_of(lesson: Lesson) -> WisdomRecord | None:
     if not seconds or request.max_error is not None or request.max_workspace is not None:
         return None
     ranked = sorted(seconds.items(), key=itemgetter(1))
-    return WisdomRecord.of(request, ((lesson.plans[i], each) for i, each in ranked))
+    plans = lesson.plans
+    return WisdomRecord.of(request, ((plans[i].candidate.key, each, plans[i].seconds) for i, each in ranked))
 
 
 def _offer(plan: Plan, lesson: Lesson) -> None:

@@ -16,16 +16,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import PlanError
 from ...home import exclusive, home, write_atomic
 from ..request import Request, class_request
 from .cache import plan_cache
 from .parameters import CandidateKey, Parameters
-
-if TYPE_CHECKING:
-    from .strategy import Plan
 
 PART = 0.995
 """The fraction of the baseline's measured time that a candidate must stay below."""
@@ -68,9 +65,9 @@ class WisdomRecord:
     entries: tuple[TimedCandidate, ...]
 
     @classmethod
-    def of(cls, request: Request, timed: Iterable[tuple[Plan, float]]) -> WisdomRecord:
-        """Return the record of plans of a request with their measured seconds, of today."""
-        entries = tuple(TimedCandidate(*plan.candidate.key, seconds, plan.seconds) for plan, seconds in timed)
+    def of(cls, request: Request, timed: Iterable[tuple[CandidateKey, float, float | None]]) -> WisdomRecord:
+        """Return the record, of today, of candidates for a request with their measured and their predicted seconds."""
+        entries = tuple(TimedCandidate(*key, seconds, predicted) for key, seconds, predicted in timed)
         return cls(class_of(request), sizes_of(request), datetime.date.today().isoformat(), entries)
 
     def seconds(self, candidate: CandidateKey) -> float:

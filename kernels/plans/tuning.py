@@ -73,7 +73,8 @@ def tune(
         for name in calls
     ]
     if keep:
-        keep_record(machine.profile.id, WisdomRecord.of(request, ((one.plan, one.seconds) for one in found)))
+        timed = ((one.plan.candidate.key, one.seconds, one.plan.seconds) for one in found)
+        keep_record(machine.profile.id, WisdomRecord.of(request, timed))
     return sorted(found, key=lambda one: one.seconds)
 
 
