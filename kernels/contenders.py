@@ -6,9 +6,9 @@ Only threads in the background come here: the first call of a process would wait
 from __future__ import annotations
 
 import contextlib
-import datetime
 import statistics
 from dataclasses import replace
+from operator import itemgetter
 
 from .beside_calls import beside_calls
 from .compile_process import CompileProcess
@@ -19,7 +19,7 @@ from .planning.profile import GemmRate
 from .planning.strategy import Plan, registered
 from .planning.trials.lesson import Lesson
 from .planning.trials.trial import Trial, begun, decided_by
-from .planning.wisdom import TimedCandidate, WisdomRecord, class_of, sizes_of
+from .planning.wisdom import WisdomRecord
 from .plans.families import machine_for, strategies
 from .request import Request
 
@@ -66,13 +66,11 @@ def record_of(lesson: Lesson) -> WisdomRecord | None:
     Records have no limits: what was found within them is this process's alone.
     """
     request, seconds = lesson.request, lesson.trial.seconds()
-    entries = tuple(
-        TimedCandidate(*lesson.plans[i].candidate.key, each, lesson.plans[i].seconds)
-        for i, each in sorted(seconds.items(), key=lambda pair: pair[1])
-    )
-    if not entries or request.max_error is not None or request.max_workspace is not None:
+    if not seconds or request.max_error is not None or request.max_workspace is not None:
         return None
-    return WisdomRecord(class_of(request), sizes_of(request), datetime.date.today().isoformat(), entries)
+    ranked = sorted(seconds.items(), key=itemgetter(1))
+    plans = lesson.plans
+    return WisdomRecord.of(request, ((plans[i].candidate.key, each, plans[i].seconds) for i, each in ranked))
 
 
 def _offer(plan: Plan, lesson: Lesson) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import PlanError
 from .precision import arithmetic_of
 from .request import Layout, Request
@@ -47,13 +49,10 @@ def factored_request(
     dtype: str = "float32",
     order: str = BATCH_FIRST,
     *,
-    device: str = "cpu",
     layouts: tuple[Layout, Layout] | None = None,
-    max_workspace: int | None = None,
-    max_extra_bytes: int = 0,
-    precision: str | None = None,
+    **others: Any,
 ) -> Request:
-    """Return the request for W X of so many columns.
+    """Return the request for W X of so many columns; `others` are further fields of it.
 
     `layouts` are those of X (cols, batch) and of the result, by default the ones of `order`. `dtype` may be the name of
     an arithmetic, such as tf32, which has a precision.
@@ -65,16 +64,6 @@ def factored_request(
     own = arithmetic_of(dtype)
     layout = layout_of_order(order)
     given, wanted = (layout, layout) if layouts is None else layouts
-    return Request(
-        structure.rows,
-        structure.cols,
-        batch,
-        own.dtype,
-        device=device,
-        layouts=(Layout.ROWS, given, wanted),
-        static="A",
-        structures=(structure, DENSE, DENSE),
-        max_workspace=max_workspace,
-        max_extra_bytes=max_extra_bytes,
-        precision=precision or own.precision,
-    )
+    sizes, structures = (structure.rows, structure.cols, batch), (structure, DENSE, DENSE)
+    others["precision"] = others.get("precision") or own.precision
+    return Request(*sizes, own.dtype, layouts=(Layout.ROWS, given, wanted), static="A", structures=structures, **others)

@@ -185,20 +185,8 @@ class Request:
             raise PlanError(f"precision {self.precision} is not for {what}; {others}")
 
     @classmethod
-    def of(
-        cls,
-        a: Matrix,
-        b: Matrix,
-        out: Matrix | None = None,
-        *,
-        dtype: str | None = None,
-        static: str | None = None,
-        max_error: float | None = None,
-        max_workspace: int | None = None,
-        max_abs: int | None = None,
-        structures: tuple[Structure, Structure, Structure] = PLAIN,
-    ) -> Request:
-        """Return the request for `a @ b`, into `out` if given.
+    def of(cls, a: Matrix, b: Matrix, out: Matrix | None = None, *, dtype: str | None = None, **others: Any) -> Request:
+        """Return the request for `a @ b`, into `out` if given; `others` are further fields of it.
 
         `dtype` is "bfloat16" if the arrays are the bits of such numbers as uint16.
 
@@ -221,20 +209,8 @@ class Request:
             if dtype not in DTYPES or a.dtype != dtype_of(dtype).numpy:
                 raise PlanError(f"arrays of {name} do not hold {dtype}")
             name = dtype
-        return cls(
-            m,
-            k,
-            n,
-            name,
-            a.shape[:-2],
-            b.shape[:-2],
-            layouts=(layout_of(a), layout_of(b), layout_c),
-            static=static,
-            max_error=max_error,
-            max_workspace=max_workspace,
-            max_abs=max_abs,
-            structures=structures,
-        )
+        layouts = layout_of(a), layout_of(b), layout_c
+        return cls(m, k, n, name, a.shape[:-2], b.shape[:-2], layouts=layouts, **others)
 
     @property
     def batch(self) -> tuple[int, ...]:

@@ -140,19 +140,25 @@ class _Rows:
         return variable
 
     @contextmanager
-    def _range(self, first: Any, last: Any, step: int = 1) -> Iterator[Any]:
-        """for index in range(first, last, step)"""
+    def _while(self, index: _Variable, last: Any) -> Iterator[None]:
+        """while index < last"""
         builder = self._builder
-        index = self._variable("index", first)
         test, inside, after = (builder.append_basic_block(name) for name in ("test", "inside", "after"))
         builder.branch(test)
         builder.position_at_end(test)
-        builder.cbranch(builder.icmp_signed("<", index.get(), last), inside, after)
+        builder.cbranch(self._is("<", index.get(), last), inside, after)
         builder.position_at_end(inside)
-        yield index.get()
-        index.set(builder.add(index.get(), self._number(step)))
+        yield
         builder.branch(test)
         builder.position_at_end(after)
+
+    @contextmanager
+    def _range(self, first: Any, last: Any, step: int = 1) -> Iterator[Any]:
+        """for index in range(first, last, step)"""
+        index = self._variable("index", first)
+        with self._while(index, last):
+            yield index.get()
+            index.set(self._builder.add(index.get(), self._number(step)))
 
     def _element(self, array: Any, index: Any) -> Any:
         """array[index], of int64"""
@@ -203,12 +209,6 @@ class _Rows:
         """Compute a row by segments, within which the same blocks are inside."""
         builder, width = self._builder, self._given["width"]
         start, stop = self._variable("start", self._number(0)), self._variable("stop", width)
-        test, inside, after = (builder.append_basic_block(name) for name in ("row_test", "row_inside", "row_after"))
-        builder.branch(test)
-        builder.position_at_end(test)  # while start < width
-        builder.cbranch(self._is("<", start.get(), width), inside, after)
-        builder.position_at_end(inside)
-        stop.set(width)
 
         def end_at(edge: Any, allowed: Any = None) -> None:
             """stop = edge if start < edge < stop"""
@@ -216,26 +216,26 @@ class _Rows:
             wanted = earlier if allowed is None else builder.and_(earlier, allowed)
             stop.set(builder.select(wanted, edge, stop.get()))
 
-        with builder.if_then(ragged), self._range(self._number(0), self._number(self._blocks)) as block:
-            end_at(self._of(block, COLUMNS))
-        after_diagonal = builder.add(row, self._number(1))
-        end_at(row, triangular)
-        end_at(after_diagonal, triangular)
-        together = self._variable("together", self._number(0))
-        with self._range(self._number(0), self._number(self._blocks)) as block:
-            address = self._address(block, row, start.get(), stop.get())
-            builder.store(address, self._place(self._table, block))
-            is_target = self._is(">=", block, self._number(self._sources))
-            together.set(builder.or_(together.get(), builder.select(is_target, address, self._number(0))))
-        unaligned = builder.and_(together.get(), self._number(self._vector_bytes - 1))
-        streams = builder.and_(
-            self._is("!=", self._given["streaming"], self._number(0)), self._is("==", unaligned, self._number(0))
-        )
-        count = builder.mul(builder.sub(stop.get(), start.get()), self._number(self._parts))
-        self._emit_segment(count, streams)
-        start.set(stop.get())
-        builder.branch(test)
-        builder.position_at_end(after)
+        with self._while(start, width):
+            stop.set(width)
+            with builder.if_then(ragged), self._range(self._number(0), self._number(self._blocks)) as block:
+                end_at(self._of(block, COLUMNS))
+            after_diagonal = builder.add(row, self._number(1))
+            end_at(row, triangular)
+            end_at(after_diagonal, triangular)
+            together = self._variable("together", self._number(0))
+            with self._range(self._number(0), self._number(self._blocks)) as block:
+                address = self._address(block, row, start.get(), stop.get())
+                builder.store(address, self._place(self._table, block))
+                is_target = self._is(">=", block, self._number(self._sources))
+                together.set(builder.or_(together.get(), builder.select(is_target, address, self._number(0))))
+            unaligned = builder.and_(together.get(), self._number(self._vector_bytes - 1))
+            streams = builder.and_(
+                self._is("!=", self._given["streaming"], self._number(0)), self._is("==", unaligned, self._number(0))
+            )
+            count = builder.mul(builder.sub(stop.get(), start.get()), self._number(self._parts))
+            self._emit_segment(count, streams)
+            start.set(stop.get())
 
     def _address(self, block: Any, row: Any, start: Any, stop: Any) -> Any:
         """The address of a block's segment start <= column < stop of a row; that of a spare row if it is outside."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..dtypes import dtype_of
 from ..planning.profile import ESTIMATED, GemmRate, Profile
 from ..planning.profiles import stored_profile
-from .hardware import caches, hardware, machine_id, versions
+from .hardware import caches, described, hardware, machine_id, versions
 from .threads import thread_count
 
 FLOPS_PER_CYCLE = (("avx512f", 64), ("avx2", 32), ("asimd", 16))
@@ -104,7 +104,7 @@ def _rates(threads: int, dtype: str) -> tuple[GemmRate, ...]:
 def _flags() -> frozenset[str]:
     """Return the processor's features as the system names them; none if it does not."""
     names = ("flags", "Features")
-    return frozenset(word for line in _described() if line.startswith(names) for word in line.split(":", 1)[1].split())
+    return frozenset(word for line in described() if line.startswith(names) for word in line.split(":", 1)[1].split())
 
 
 @lru_cache(maxsize=1)
@@ -114,17 +114,8 @@ def _hertz() -> float:
     try:
         return 1e3 * int((folder / "cpuinfo_max_freq").read_text())
     except (OSError, ValueError):
-        clocks = [line.split(":", 1)[1] for line in _described() if line.startswith("cpu MHz")]
+        clocks = [line.split(":", 1)[1] for line in described() if line.startswith("cpu MHz")]
     try:
         return 1e6 * max(map(float, clocks), default=HERTZ / 1e6)
     except ValueError:
         return HERTZ
-
-
-@lru_cache(maxsize=1)
-def _described() -> tuple[str, ...]:
-    """Return the system's description of the first processor."""
-    try:
-        return tuple(Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines())
-    except OSError:
-        return ()

@@ -15,13 +15,17 @@ _LIBRARIES = ("numpy", "numba", "torch")
 @lru_cache(maxsize=1)
 def hardware() -> str:
     """Return the processor's name."""
+    names = (line.split(":", 1)[1].strip() for line in described() if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine() or "unknown"
+
+
+@lru_cache(maxsize=1)
+def described() -> tuple[str, ...]:
+    """Return the system's description of the first processor."""
     try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
+        return tuple(Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines())
     except OSError:
-        pass
-    return platform.processor() or platform.machine() or "unknown"
+        return ()
 
 
 @lru_cache(maxsize=1)

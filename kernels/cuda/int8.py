@@ -15,7 +15,7 @@ from ..codegen.maps import LinearMap
 from ..codegen.triton_text import Direction
 from .combine import Combination
 from .launch import device_for
-from .naive import combine, stack_product, takes_triton
+from .naive import combine, int8_product, takes_triton
 from .packed_product import PackedArithmetic
 from .tiles import GROUP as GROUP
 from .tiles import Tile, launch
@@ -44,21 +44,17 @@ def tile_for(m: int, device: Any) -> Tile:
     return TILE
 
 
-def multiply_stack(lefts: Tensor, rights: Tensor, out: Tensor, tile: Tile | None = None) -> None:
-    """Compute out (count, m, n) int32 = A_r B_r^T for stacks of A_r (m, k) and B_r (n, k) of int8, stored by rows.
+def launch_int8(a: Tensor, b: Tensor, out: Tensor, tile: Tile, parity: bool = False) -> None:
+    """Compute out (m, n) int32 = A B^T by our kernel, for A (m, k) and B (n, k) of int8 stored by rows.
 
-    On CPU tensors that Triton does not interpret by plain torch: the variant that tests run.
+    `parity`: out (m, n / 32) has the lowest bits of 32 elements in a word, and n is a multiple of 32.
     """
-    if not takes_triton(lefts):
-        out.copy_(stack_product(lefts, rights))
-        return
     from .int8_kernel import multiply_int8
 
-    count, m, n = out.shape
-    tile = tile or tile_for(m, out.device)
-    grid = (count * -(-m // tile.m) * -(-n // tile.n),)
-    strides = *lefts.stride()[:2], *rights.stride()[:2], *out.stride()
-    launch(multiply_int8, grid, out, (lefts, rights, out, m, n, lefts.shape[2], *strides), tile, GROUP=GROUP)
+    (m, k), n = a.shape, b.shape[0]
+    grid = (-(-m // tile.m) * -(-n // tile.n),)
+    arguments = a, b, out, m, n, k, a.stride(0), b.stride(0), *out.stride()
+    launch(multiply_int8, grid, out, arguments, tile, GROUP=GROUP, PARITY=parity)
 
 
 def vendor_sizes(m: int, k: int, n: int) -> tuple[int, int, int]:
@@ -110,12 +106,18 @@ def packed_columns(b: Tensor) -> Tensor:
 
 
 def multiply(a: Tensor, packed: Tensor, out: Tensor) -> None:
-    """Compute out (m, n) int32 = A B by our kernel for A (m, k) int8 and the result of `packed_columns`."""
+    """Compute out (m, n) int32 = A B by our kernel for A (m, k) int8 and the result of `packed_columns`.
+
+    On CPU tensors that Triton does not interpret by plain torch: the variant that tests run.
+    """
     rows = a
     if not has_whole_rows(a):
         rows = a.new_empty((a.shape[0], inner_size(a.shape[1])))
         _copy(a, rows)
-    multiply_stack(rows.unsqueeze(0), packed.unsqueeze(0), out.unsqueeze(0))
+    if takes_triton(a):
+        launch_int8(rows, packed, out, tile_for(len(a), out.device))
+    else:
+        out.copy_(int8_product(rows, packed))
 
 
 def vendor_operand(b: Tensor, copies: bool) -> Tensor:

@@ -12,8 +12,8 @@ import threading
 import weakref
 from collections.abc import Iterator, Sequence
 from ctypes import POINTER, c_int, c_size_t, c_uint, c_ulonglong, c_void_p
-from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from ..arrays import Tensor
@@ -59,22 +59,8 @@ class Parameters(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
-class Driver:
+class Driver(SimpleNamespace):
     """The functions of the CUDA driver that are called, by what they do; each returns 0, or its error."""
-
-    create: Any
-    add_kernel: Any
-    add_graph: Any
-    begin_capture: Any
-    end_capture: Any
-    set_attribute: Any
-    instantiate: Any
-    destroy: Any
-    parameter_size: Any
-    set_arguments: Any
-    launch: Any
-    free: Any
 
     @classmethod
     def of(cls, library: Any) -> Driver:

@@ -59,9 +59,9 @@ def _interpreted() -> bool:
     return bool(knobs.runtime.interpret)
 
 
-def stack_product(lefts: Tensor, rights: Tensor) -> Tensor:
-    """Return A_r B_r^T modulo 2^32 (count, m, n) for stacks of A_r (m, k) and B_r (n, k) of int8."""
-    return (lefts.to(torch.int64) @ rights.to(torch.int64).mT).to(torch.int32)
+def int8_product(a: Tensor, b: Tensor) -> Tensor:
+    """Return A B^T modulo 2^32 (m, n) for A (m, k) and B (n, k) of int8."""
+    return (a.to(torch.int64) @ b.to(torch.int64).mT).to(torch.int32)
 
 
 def _part(block: Tensor, kind: Kind) -> Tensor:

@@ -100,12 +100,8 @@ class Shape:
 
     def pieces_within(self, target: Target, rank: int, limit: int | None) -> int | None:
         """Return the least number of pieces (a power of two) with stacks within `limit` bytes; else None."""
-        count = 1
-        while count <= MAX_PIECES:
-            if limit is None or self.stack_bytes(target, rank, count) <= limit:
-                return count
-            count *= 2
-        return None
+        counts = (1 << power for power in range(MAX_PIECES.bit_length()))
+        return next((one for one in counts if limit is None or self.stack_bytes(target, rank, one) <= limit), None)
 
 
 def block_sizes(sizes: tuple[int, int, int], grid: tuple[Any, Any, Any], itemsize: int) -> tuple[Any, Any, Any]:

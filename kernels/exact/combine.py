@@ -60,32 +60,6 @@ def past_caches(matrix, width):
 
 
 @njit(nogil=True)
-def sum_reduced_blocks(source, froms, target, tos, block, starts, places, values, modulus, first, last):
-    """Compute as `sum_blocks` sums of floats of which every multiple is reduced: together they could be inexact."""
-    rows, cols = target.shape
-    for i in range(first, last):
-        for s in range(len(starts) - 1):
-            row, column = tos[s, 0] + i, tos[s, 1]
-            if row >= rows or column >= cols:
-                continue
-            total = target[row, column : min(column + block[1], cols)]
-            total[:] = 0
-            for position in range(starts[s], starts[s + 1]):
-                top, left = froms[places[position]]
-                add_multiple(source[top + i, left : left + len(total)], values[position], modulus, total)
-            reduce_row(total, modulus, 1.0 / modulus)
-
-
-@njit(nogil=True)
-def add_multiple(source, value, modulus, target):
-    """Compute target += value * source, reduced before the addition."""
-    inverse = 1.0 / modulus
-    for j in range(len(target)):
-        product = value * source[j]
-        target[j] += product - modulus * np.rint(product * inverse)
-
-
-@njit(nogil=True)
 def reduce_row(row, modulus, inverse):
     """Reduce integers to residues of magnitude at most modulus / 2 + 2, in place.
 

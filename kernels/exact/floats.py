@@ -97,33 +97,18 @@ class FloatLeaf:
 
 
 @dataclass(frozen=True)
-class Reductions:
-    """Which sums of a level are reduced modulo n: those of A and B, those of C; `each`: every multiple in them, too."""
-
-    modulus: int
-    sums: bool
-    result: bool
-    each: tuple[bool, bool, bool]
-
-    def of(self, role: int) -> int:
-        """Return the modulus by which sums of A, B or C (role 0, 1, 2) are reduced, or 0."""
-        return self.modulus if (self.result if role == 2 else self.sums) else 0
-
-
-@dataclass(frozen=True)
 class ArraySums(LevelArithmetic):
-    """Arrays of integers stored as floats, or of words of bits."""
+    """Arrays of integers stored as floats, or of words of bits. Sums of A, B and C are reduced by `moduli`; 0: not."""
 
     dtype: np.dtype[Any]
-    reductions: Reductions
+    moduli: tuple[int, int, int]
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        from .combine import sum_blocks, sum_reduced_blocks
+        from .combine import sum_blocks
 
-        compute: Any = sum_reduced_blocks if self.reductions.each[role] else sum_blocks
-        scale = sums.values.astype(self.dtype), self.dtype.type(self.reductions.of(role))
+        scale = sums.values.astype(self.dtype), self.dtype.type(self.moduli[role])
         terms = *source, *target, block, sums.starts, sums.places, *scale
-        parallel_rows(lambda i, j: compute(*terms, i, j), block[0], threads)
+        parallel_rows(lambda i, j: sum_blocks(*terms, i, j), block[0], threads)
 
     def products(self, workers: int) -> AbstractContextManager[object]:
         return single_threaded_blas() if workers > 1 else nullcontext()
@@ -153,40 +138,28 @@ def float_core(
     def core_of(bounds: tuple[int, int], reduce: bool) -> FloatCore:
         return float_core(tuple(below), block, dtype, modulus, bounds, reduce)
 
-    sums = level.left.norm * bounds[0], level.right.norm * bounds[1]
-    inner: FloatCore | None = None
-    if max(sums) <= limit:
-        try:
-            inner = core_of((max(sums[0], 1), max(sums[1], 1)), False)
-        except PlanError:
-            if not modulus:
-                raise
-        if inner is not None and not (inner.pure and level.merge.norm * inner.bound <= limit):
-            inner = None
-    pure, reduced = inner is not None and not reduce, inner is None
-    if inner is None:
-        if not modulus:
+    def require(largest: int) -> None:
+        if largest > limit:
             raise PlanError(f"sums of blocks of entries up to {bounds} exceed what {dtype} holds exactly")
-        inner = core_of((half(modulus),) * 2, True)
-    each = (
-        _each(level.left, bounds[0], modulus, limit),
-        _each(level.right, bounds[1], modulus, limit),
-        _each(level.merge, inner.bound, modulus, limit),
-    )
-    arithmetic = ArraySums(np.dtype(dtype), Reductions(modulus, reduced, not pure, each))
-    bound = level.merge.norm * inner.bound if pure else half(modulus)
-    return ExactLevel(level, sizes, block, arithmetic, inner, bound, pure)
+
+    sums = level.left.norm * bounds[0], level.right.norm * bounds[1]
+    require(max(sums))
+    pure = False
+    try:
+        inner = core_of((max(sums[0], 1), max(sums[1], 1)), False)
+        pure = inner.pure and level.merge.norm * inner.bound <= limit
+    except PlanError:
+        if not modulus:
+            raise
+    if not pure:
+        inner = core_of((half(modulus),) * 2, True) if modulus else inner
+        require(level.merge.norm * inner.bound)
+    of_sums, of_result = modulus * (not pure), modulus * (reduce or not pure)
+    bound = half(modulus) if of_result else level.merge.norm * inner.bound
+    arithmetic = ArraySums(np.dtype(dtype), (of_sums, of_sums, of_result))
+    return ExactLevel(level, sizes, block, arithmetic, inner, bound, not of_result)
 
 
 def half(modulus: int) -> int:
     """Return the largest magnitude of a residue from `combine.reduce_row`; 0 without a modulus."""
     return modulus // 2 + 2 if modulus else 0
-
-
-def _each(sums: ExactMap, bound: int, modulus: int, limit: int) -> bool:
-    """Return whether every multiple must be reduced before it is added."""
-    if sums.norm * bound <= limit:
-        return False
-    if not modulus or sums.largest * bound > limit or sums.longest * half(modulus) > limit:
-        raise PlanError(f"sums of blocks of entries up to {bound} exceed what is held exactly")
-    return True

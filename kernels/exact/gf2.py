@@ -15,7 +15,7 @@ from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, Words, words_of
-from .floats import ArraySums, Reductions
+from .floats import ArraySums
 from .level import ExactLevel, LevelArithmetic
 from .schemes import RingMaps
 
@@ -102,7 +102,7 @@ class Bits(ArraySums):
     per_term = 64
 
     def __init__(self) -> None:
-        super().__init__(WORDS, Reductions(0, False, False, (False,) * 3))
+        super().__init__(WORDS, (0, 0, 0))
 
     def width(self, cols: int) -> int:
         return words_of(cols)

@@ -49,14 +49,6 @@ class ExactMap:
         pairs = zip(self.starts[:-1].tolist(), self.starts[1:].tolist(), strict=True)
         return max((sum(abs(int(x)) for x in self.values[a:b]) for a, b in pairs), default=0)
 
-    @cached_property
-    def largest(self) -> int:
-        return max((abs(int(value)) for value in self.values), default=0)
-
-    @cached_property
-    def longest(self) -> int:
-        return int(np.diff(self.starts).max(initial=0))
-
 
 @dataclass(frozen=True)
 class RingMaps:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ..arrays import Sizes, Tensor, torch
-from ..cuda.int8 import GROUP, LEAST_ROWS, TILE
+from ..cuda.int8 import LEAST_ROWS, TILE, launch_int8
 from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
@@ -84,21 +84,13 @@ class BitTensorLeaf:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are of words."""
-        from .triton_bits import multiply_parity
-
         (m, _, _), (rows, k, n) = self.sizes, self._padded
         left, right = unpack(a, k, rows), unpack(b, n, k, turned=True)
         target = _words(out)
         if self.method == VENDOR:
             _pack(torch._int_mm(left, right.t()), target, m, n)
-            return
-        programs = (_tiles(m, TILE.m) * _tiles(n, TILE.n),)
-        multiply_parity[programs](
-            *(left, right, target, m, n, k, left.stride(0), right.stride(0), target.stride(0)),
-            **{"M": TILE.m, "N": TILE.n, "K": TILE.k, "GROUP": GROUP},
-            num_warps=TILE.warps,
-            num_stages=TILE.stages,
-        )
+        else:
+            launch_int8(left[:m], right, target, TILE, parity=True)
 
 
 @dataclass(frozen=True)

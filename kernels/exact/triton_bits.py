@@ -1,4 +1,4 @@
-"""Triton kernels over GF(2): words to elements of one byte and back, products with the parity taken, sums of blocks.
+"""Triton kernels over GF(2): words to elements of one byte and back, and sums of blocks.
 
 Words are int32 here, two per 64-bit word; element (i, j) is bit j % 32 of word j // 32.
 Imports triton: imported only to launch the kernels.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
-
-from ..codegen.triton_products import int8_sums, tile_start
 
 
 @triton.jit
@@ -41,25 +39,6 @@ def pack_parity(values, out, rows, cols, stride, width, out_stride, R: tl.conste
     packed = tl.sum(bits << tl.arange(0, 32)[None, None, :], axis=2)
     w = tl.program_id(1) * W + tl.arange(0, W)
     tl.store(out + i[:, None] * out_stride + w[None, :], packed, (i < rows)[:, None] & (w < width)[None, :])  # [R, W]
-
-
-@triton.jit
-def multiply_parity(
-    a, b, out, m, n, k, a_stride, b_stride, out_stride, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
-    GROUP: tl.constexpr,
-):  # fmt: skip
-    """Compute out (m, n / 32) = the parities of A B^T, a (m, k) and b (n, k) int8; sums in int32, so k is below 2^31.
-
-    n is a multiple of 32. Programs are ordered in groups of GROUP rows of tiles, which share tiles of b in caches.
-    """
-    row0, col0 = tile_start(tl.program_id(0), m, n, GROUP, M, N)
-    total = int8_sums(a, b, row0, col0, m, n, k, a_stride, b_stride, M, N, K)
-    i = (row0 + tl.arange(0, M)).to(tl.int64)
-    bits = tl.reshape(total & 1, (M, N // 32, 32))
-    packed = tl.sum(bits << tl.arange(0, 32)[None, None, :], axis=2)
-    w = col0 // 32 + tl.arange(0, N // 32)
-    # [M, N / 32]
-    tl.store(out + i[:, None] * out_stride + w[None, :], packed, (i < m)[:, None] & (w < n // 32)[None, :])
 
 
 @triton.jit

@@ -9,9 +9,10 @@ of matrices.
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -62,6 +63,12 @@ class WisdomRecord:
     sizes: tuple[int, int, int, int]
     when: str
     entries: tuple[TimedCandidate, ...]
+
+    @classmethod
+    def of(cls, request: Request, timed: Iterable[tuple[CandidateKey, float, float | None]]) -> WisdomRecord:
+        """Return the record, of today, of candidates for a request with their measured and their predicted seconds."""
+        entries = tuple(TimedCandidate(*key, seconds, predicted) for key, seconds, predicted in timed)
+        return cls(class_of(request), sizes_of(request), datetime.date.today().isoformat(), entries)
 
     def seconds(self, candidate: CandidateKey) -> float:
         """Return the measured seconds of a candidate; NaN if it was not measured."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import statistics
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from ...errors import PlanError, VerificationError
 from ..planning.candidates import TOP, Bench, Tuned, candidates
 from ..planning.machine import Machine
 from ..planning.strategy import Plan
-from ..planning.wisdom import TimedCandidate, WisdomRecord, class_of, keep_record, sizes_of
+from ..planning.wisdom import WisdomRecord, keep_record
 from ..request import Request
 from .families import machine_for, strategies
 
@@ -73,10 +73,18 @@ def tune(
         for name in calls
     ]
     if keep:
-        entries = tuple(TimedCandidate(*one.plan.candidate.key, one.seconds, one.plan.seconds) for one in found)
-        today = datetime.date.today().isoformat()
-        keep_record(machine.profile.id, WisdomRecord(class_of(request), sizes_of(request), today, entries))
+        timed = ((one.plan.candidate.key, one.seconds, one.plan.seconds) for one in found)
+        keep_record(machine.profile.id, WisdomRecord.of(request, timed))
     return sorted(found, key=lambda one: one.seconds)
+
+
+BENCHES = {
+    (False, True): ("cpu.bench", "CpuBench"),
+    (False, False): ("cuda.bench", "CudaBench"),
+    (True, True): ("exact.bench", "ExactBench"),
+    (True, False): ("exact.tensor_bench", "ExactTensorBench"),
+}
+"""The module and class of a bench: of exact products or of others, on a processor or on a GPU."""
 
 
 def bench_for(request: Request) -> Bench:
@@ -85,25 +93,14 @@ def bench_for(request: Request) -> Bench:
     Raises:
         PlanError: there is no such device.
     """
-    if request.ring is not None:
-        from ..exact.bench import ExactBench
-
-        if request.device == "cpu":
-            return ExactBench()
+    on_cpu = request.device == "cpu"
+    if not on_cpu:
         from ..cuda.machine import require_device
-        from ..exact.tensor_bench import ExactTensorBench
 
         require_device()
-        return ExactTensorBench()
-    if request.device == "cpu":
-        from ..cpu.bench import CpuBench
-
-        return CpuBench()
-    from ..cuda.bench import CudaBench
-    from ..cuda.machine import require_device
-
-    require_device()
-    return CudaBench()
+    module, name = BENCHES[request.ring is not None, on_cpu]
+    found: Bench = getattr(import_module(f"...{module}", __name__), name)()
+    return found
 
 
 def _quartiles(seconds: Sequence[float]) -> tuple[float, float]:

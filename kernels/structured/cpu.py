@@ -29,19 +29,13 @@ GATHERED, GATHERED_WIDE, PERMUTATIONS = "gathered slabs", "gathered slabs, d > 8
 """Stages that copy features within rows: in cache, for a narrow d and for others, and in fresh memory."""
 
 
-def _gather(x: Matrix, packed: Matrix, outer: int, inner: int, d: int) -> None:
-    from .slab_kernels import gather_blocks, narrow_of
+def _copied(kernel: str, source: Matrix, target: Matrix, outer: int, inner: int, d: int) -> None:
+    from . import slab_kernels
 
-    gather_blocks(x.T, packed.T, outer, d, narrow_of(d))
-
-
-def _scatter(packed: Matrix, y: Matrix, outer: int, inner: int, d: int) -> None:
-    from .slab_kernels import narrow_of, scatter_blocks
-
-    scatter_blocks(packed.T, y.T, outer, d, narrow_of(d))
+    getattr(slab_kernels, kernel)(source.T, target.T, outer, d, slab_kernels.narrow_of(d))
 
 
-GATHERED_ROWS = Ends(_gather, _scatter)
+GATHERED_ROWS = Ends(partial(_copied, "gather_blocks"), partial(_copied, "scatter_blocks"))
 """Features are gathered by blocks within the rows of a slab."""
 
 

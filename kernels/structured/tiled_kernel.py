@@ -29,52 +29,14 @@ def multiply_factor(
     D: tl.constexpr, PRECISION: tl.constexpr, DOUBLE: tl.constexpr, N: tl.constexpr, P: tl.constexpr,
     Q: tl.constexpr, J: tl.constexpr,
 ):  # fmt: skip
-    """Compute y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], for N columns s, P of p, one j: J = 1.
+    """Compute y[i, p, j, s] = sum over q of weights[i, j, p, q] x[i, q, j, s], for N columns s, P of p, J of j.
 
     Output-stationary: one program writes its part of y once; programs that read the same columns s are
     consecutive. D is a constant, so that the compiler knows which addresses are aligned.
-    """
-    place = tl.program_id(0)
-    tiles, slabs = tl.cdiv(b, P), tl.cdiv(n, N)
-    p = (place % tiles) * P + tl.arange(0, P)
-    j = (place // tiles) % D
-    place = place // (tiles * D)
-    s = ((place % slabs) * N).to(tl.int64) + tl.arange(0, N)
-    i = (place // slabs).to(tl.int64)
-    here_s, here_p = s < n, p < b
-    x_place = x + (i * c * D + j) * x_feature + s[:, None] * x_batch  # [N, 1]
-    w_place = weights + ((i * D + j) * b + p[None, :]) * c  # [1, P]
-    if DOUBLE:  # noqa: SIM108  # Triton types both branches of an expression
-        total = tl.zeros((N, P), tl.float64)
-    else:
-        total = tl.zeros((N, P), tl.float32)
-    # total: the sum over the first `start` columns of the block.
-    for start in range(0, c, Q):
-        q = start + tl.arange(0, Q)
-        here_q = q < c
-        left = tl.load(
-            x_place + (q.to(tl.int64) * D)[None, :] * x_feature, here_s[:, None] & here_q[None, :], 0.0
-        )  # [N, Q]
-        right = tl.load(w_place + q[:, None], here_q[:, None] & here_p[None, :], 0.0)  # [Q, P]
-        total = tl.dot(
-            rounded(left, PRECISION), rounded(right, PRECISION), total, input_precision=PRECISION, out_dtype=total.dtype
-        )
-    feature = (i * b + p)[None, :] * D + j
-    outputs = here_s[:, None] & here_p[None, :]
-    tl.store(y + feature * y_feature + s[:, None] * y_batch, total.to(y.dtype.element_ty), outputs)  # [N, P]
 
-
-@triton.jit
-def multiply_neighbours(
-    x, weights, y, n, b, c, x_feature, x_batch, y_feature, y_batch,
-    D: tl.constexpr, PRECISION: tl.constexpr, DOUBLE: tl.constexpr, N: tl.constexpr, P: tl.constexpr,
-    Q: tl.constexpr, J: tl.constexpr,
-):  # fmt: skip
-    """Compute the product of `multiply_factor` for J = 2 or 4.
-
-    A tile [N, Q, J] of x is contiguous in (q, j) if it is batch-first and J = d; it is split in registers into
-    J matrices [N, Q], each multiplied by its own block, and the results are joined again: J plain products, and no
-    sector of memory is read for one diagonal alone.
+    J is 1, 2 or 4. With J > 1 a tile [N, Q, J] of x is contiguous in (q, j) if it is batch-first and J = d; it is
+    split in registers into J matrices [N, Q], each multiplied by its own block, and the results are joined again: J
+    plain products, and no sector of memory is read for one diagonal alone.
     """
     place = tl.program_id(0)
     tiles, groups, slabs = tl.cdiv(b, P), tl.cdiv(D, J), tl.cdiv(n, N)
@@ -83,9 +45,13 @@ def multiply_neighbours(
     place = place // (tiles * groups)
     s = ((place % slabs) * N).to(tl.int64) + tl.arange(0, N)
     i = (place // slabs).to(tl.int64)
-    j = first_j + tl.arange(0, J)
-    here_s, here_p, here_j = s < n, p < b, j < D
-    x_place = x + (i * c * D + j)[None, None, :] * x_feature + s[:, None, None] * x_batch  # [N, 1, J]
+    here_s, here_p = s < n, p < b
+    if J == 1:
+        x_place = x + (i * c * D + first_j) * x_feature + s[:, None] * x_batch  # [N, 1]
+    else:
+        j = first_j + tl.arange(0, J)
+        here_j = j < D
+        x_place = x + (i * c * D + j)[None, None, :] * x_feature + s[:, None, None] * x_batch  # [N, 1, J]
     w_place = weights + ((i * D + first_j) * b + p[None, :]) * c  # [1, P]
     step = tl.cast(b, tl.int64) * c  # from the block of one diagonal to the next
     if DOUBLE:  # noqa: SIM108  # Triton types both branches of an expression
@@ -97,13 +63,19 @@ def multiply_neighbours(
     for start in range(0, c, Q):
         q = start + tl.arange(0, Q)
         here_q = q < c
-        inputs = here_s[:, None, None] & here_q[None, :, None]
-        if D % J != 0:
-            inputs = inputs & here_j[None, None, :]
-        tile = tl.load(x_place + (q.to(tl.int64) * D)[None, :, None] * x_feature, inputs, 0.0)  # [N, Q, J]
+        if J == 1:
+            inputs = here_s[:, None] & here_q[None, :]
+            tile = tl.load(x_place + (q.to(tl.int64) * D)[None, :] * x_feature, inputs, 0.0)  # [N, Q]
+        else:
+            inputs = here_s[:, None, None] & here_q[None, :, None]
+            if D % J != 0:
+                inputs = inputs & here_j[None, None, :]
+            tile = tl.load(x_place + (q.to(tl.int64) * D)[None, :, None] * x_feature, inputs, 0.0)  # [N, Q, J]
         tile = rounded(tile, PRECISION)
         block, here = w_place + q[:, None], here_q[:, None] & here_p[None, :]  # [Q, P]
-        if J == 2:
+        if J == 1:
+            left0 = tile
+        elif J == 2:
             left0, left1 = tl.split(tile)
         else:
             even, odd = tl.split(tl.reshape(tile, (N, Q, 2, 2)))
@@ -111,20 +83,25 @@ def multiply_neighbours(
             left1, left3 = tl.split(odd)
         right = rounded(tl.load(block, here, 0.0), PRECISION)  # [Q, P]
         total0 = tl.dot(left0, right, total0, input_precision=PRECISION, out_dtype=total0.dtype)
-        right = rounded(tl.load(block + step, here & (first_j + 1 < D), 0.0), PRECISION)  # [Q, P]
-        total1 = tl.dot(left1, right, total1, input_precision=PRECISION, out_dtype=total0.dtype)
+        if J > 1:
+            right = rounded(tl.load(block + step, here & (first_j + 1 < D), 0.0), PRECISION)  # [Q, P]
+            total1 = tl.dot(left1, right, total1, input_precision=PRECISION, out_dtype=total0.dtype)
         if J == 4:
             right = rounded(tl.load(block + 2 * step, here & (first_j + 2 < D), 0.0), PRECISION)  # [Q, P]
             total2 = tl.dot(left2, right, total2, input_precision=PRECISION, out_dtype=total0.dtype)
             right = rounded(tl.load(block + 3 * step, here & (first_j + 3 < D), 0.0), PRECISION)  # [Q, P]
             total3 = tl.dot(left3, right, total3, input_precision=PRECISION, out_dtype=total0.dtype)
-    outputs = here_s[:, None, None] & here_p[None, :, None]
-    if D % J != 0:
-        outputs = outputs & here_j[None, None, :]
-    feature = (i * b + p)[None, :, None] * D + j[None, None, :]
-    target = y + feature * y_feature + s[:, None, None] * y_batch  # [N, P, J]
-    if J == 2:
-        tl.store(target, tl.join(total0, total1).to(y.dtype.element_ty), outputs)  # [N, P, 2]
+    if J == 1:
+        target = y + ((i * b + p)[None, :] * D + first_j) * y_feature + s[:, None] * y_batch  # [N, P]
+        tl.store(target, total0.to(y.dtype.element_ty), here_s[:, None] & here_p[None, :])  # [N, P]
     else:
-        pairs = tl.join(tl.join(total0, total2), tl.join(total1, total3))
-        tl.store(target, tl.reshape(pairs, (N, P, 4)).to(y.dtype.element_ty), outputs)  # [N, P, 4]
+        outputs = here_s[:, None, None] & here_p[None, :, None]
+        if D % J != 0:
+            outputs = outputs & here_j[None, None, :]
+        feature = (i * b + p)[None, :, None] * D + j[None, None, :]
+        target = y + feature * y_feature + s[:, None, None] * y_batch  # [N, P, J]
+        if J == 2:
+            tl.store(target, tl.join(total0, total1).to(y.dtype.element_ty), outputs)  # [N, P, 2]
+        else:
+            pairs = tl.join(tl.join(total0, total2), tl.join(total1, total3))
+            tl.store(target, tl.reshape(pairs, (N, P, 4)).to(y.dtype.element_ty), outputs)  # [N, P, 4]

@@ -163,13 +163,6 @@ def multiply_blocks(weights: Tensor, x: Tensor, out: Tensor) -> None:
             multiply_batch(*(one[i] for one in every))
 
 
-def kernel_of(tile: FactorTile) -> Any:
-    """Return the Triton kernel that runs a tile."""
-    from .tiled_kernel import multiply_factor, multiply_neighbours
-
-    return multiply_neighbours if tile.j > 1 else multiply_factor
-
-
 def multiply_tiled(
     weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor, arithmetic: str, tile: FactorTile
 ) -> None:
@@ -187,9 +180,11 @@ def _tiled_launch(
     pattern: Pattern, n: int, strides: tuple[int, ...], of: tuple[Any, Any], arithmetic: str, tile: FactorTile
 ) -> Repeated:
     """Return the launch of `multiply_tiled` for these strides, on a device and of tensors of a dtype (`of`)."""
+    from .tiled_kernel import multiply_factor
+
     _, b, c, d = pattern.sizes
     return Repeated(
-        kernel_of(tile),
+        multiply_factor,
         (tile.programs(pattern, n),),
         ("x", "weights", "y"),
         **{"n": n, "b": b, "c": c, **dict(zip(("x_feature", "x_batch", "y_feature", "y_batch"), strides, strict=True))},

@@ -3,8 +3,9 @@
 import pytest
 
 from lcma.kernels.cuda.int8 import GROUP, TILE
+from lcma.kernels.cuda.int8_kernel import multiply_int8
 from lcma.kernels.exact.tensor_sums import HEIGHT, WIDTH
-from lcma.kernels.exact.triton_bits import multiply_parity, pack_parity, sum_blocks, unpack_bits
+from lcma.kernels.exact.triton_bits import pack_parity, sum_blocks, unpack_bits
 from lcma.kernels.exact.triton_digits import join_digits, split_digits
 
 FEW_SPILLS = 64
@@ -13,9 +14,9 @@ FEW_SPILLS = 64
 INDEX = dict.fromkeys(("starts", "source_rows", "source_cols", "target_rows", "target_cols"), "*i64")
 CASES = {
     "product": (
-        multiply_parity,
-        {"a": "*i8", "b": "*i8", "out": "*i32"},
-        {"M": TILE.m, "N": TILE.n, "K": TILE.k, "GROUP": GROUP},
+        multiply_int8,
+        {"a": "*i8", "b": "*i8", "c": "*i32"},
+        {"M": TILE.m, "N": TILE.n, "K": TILE.k, "GROUP": GROUP, "PARITY": True, "c_col": 1},
         (TILE.warps, TILE.stages),
     ),
     "pack": (pack_parity, {"values": "*i32", "out": "*i32"}, {"R": 16, "W": 4}, (4,)),

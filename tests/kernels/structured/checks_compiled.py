@@ -17,7 +17,8 @@ from lcma.kernels.structured.scalar import gather_tile, pair_tile, words_of
 from lcma.kernels.structured.scalar_kernel import gather_factor, multiply_pair
 from lcma.kernels.structured.split import SMALL, SPLIT_TILE, UNSCALE_TILE
 from lcma.kernels.structured.split_kernel import split_gathered, unscale_scattered
-from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, kernel_of, tile_choices, tile_of
+from lcma.kernels.structured.tiled_kernel import multiply_factor
+from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, tile_choices, tile_of
 from lcma.kernels.structured.transposition import TILES as TRANSPOSED_TILES
 from lcma.kernels.structured.transposition_kernel import transpose_words
 
@@ -54,7 +55,7 @@ def test_a_tile_fits_the_registers_and_the_shared_memory(fitted, dtype, d, choic
     constants = {"PRECISION": INPUT_PRECISIONS.get(dtype, "ieee"), "DOUBLE": dtype == "float64", "D": d}
     constants |= {"N": tile.n, "P": tile.p, "Q": tile.q, "J": tile.j, **sides(first, "x", "y")}
     types = dict.fromkeys(("x", "weights", "y"), POINTERS[dtype])
-    ptx = fitted(kernel_of(tile), types, constants, tile.warps, tile.stages, spills=FEW_SPILLS, aligned="all").asm[
+    ptx = fitted(multiply_factor, types, constants, tile.warps, tile.stages, spills=FEW_SPILLS, aligned="all").asm[
         "ptx"
     ]
     if dtype in ("bfloat16", "float16", *INPUT_PRECISIONS):
