@@ -34,7 +34,7 @@ ALIGNED = 8
 """Elements of float16 that rows of pairs are multiples of, as the tensor memory accelerator requires."""
 
 BLOCK = (32, 128)
-"""Rows and columns of a matrix that one program splits to pairs."""
+"""Rows and columns of a matrix that one program splits."""
 
 INFINITE = 0x7F800000
 """Bits of infinity in float32."""
@@ -48,41 +48,19 @@ def pitch_of(cols: int) -> int:
     return -(-cols // ALIGNED) * ALIGNED
 
 
-BLOCKS, WARPS = ((64, 128), (128, 64)), 4
-"""Rows and columns of A, and of B, that one program scales, and its warps. 8192 x 8192 on an H200: 0.179 and 0.198 ms;
-blocks of 32 x 128 took 0.205 and 0.252."""
-
-SPAN, PARTS = 256, 8
-"""Elements of a line that one program of `largest_bits` reads where those of a line are not adjacent: of fewer lines
-programs would be too few. More parts than the second are joined first: scaling reads all of them per program."""
-
-FOLDED = (16, 64)
-"""Rows and columns of partial sums that one program of `fold_sums` adds."""
-
-LINES, ALONG, SIZE = 64, 64, 1024
-"""Lines per program of `check`, elements of a line that it reads together, and weights."""
-
-
-@dataclass(frozen=True)
-class ScaledHalf:
-    """A matrix in float16, its lines (rows of A, columns of B) scaled by powers of two.
-
-    `values` (rows, cols), rows `pitch_of(cols)` elements apart; `shifts` the exponents of the lines, int32; `sums`
-    of the scaled magnitudes of each line, and `weights` (k) of those across the lines.
-    """
-
-    values: Tensor
-    shifts: Tensor
-    sums: Tensor
-    weights: Tensor
-
-
 @dataclass(frozen=True)
 class Pairs:
-    """A matrix as the sum of two of float16, scaled: `stack` are `high.values` and the lower part, (2, rows, cols)."""
+    """A matrix as the sum of two of float16, its lines (rows of A, columns of B) scaled by powers of two.
+
+    `stack`: the higher and the lower part, (2, rows, cols), rows `pitch_of(cols)` elements apart. `shifts`: the
+    exponents of the lines. `largest`: bits of the largest magnitudes of parts of each line, int32 (parts, lines).
+    `across`: sums of the scaled magnitudes over the lines of a tile, (tiles, k).
+    """
 
     stack: Tensor
-    high: ScaledHalf
+    shifts: Tensor
+    largest: Tensor
+    across: Tensor
 
 
 def pairs_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tensor:
@@ -98,25 +76,23 @@ def pairs_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tenso
             `out` is undefined then.
     """
     with on_device(a):
-        left, right, flag = _product(a, b, out, tile)
-        if a.is_meta or not flag.item():
+        found = _product(a, b, out, tile)
+        if a.is_meta:
             return out
-        raise_for(max(int(largest_of(x, axis).amax()) for axis, x in enumerate((a, b))), 0)
-        if _lost(left, right):
-            left, right, flag = _product(a, b, out, tile, balance(a, b))
-            raise_for(0, _lost(left, right) if flag.item() else 0)
+        largest, lost = found.tolist()
+        raise_for(largest, 0)
+        if lost:
+            raise_for(*_product(a, b, out, tile, balance(a, b)).tolist())
     return out
 
 
-def _product(
-    a: Tensor, b: Tensor, out: Tensor, tile: Tile, along: Tensor | None = None
-) -> tuple[ScaledHalf, ScaledHalf, Tensor]:
-    """Compute `pairs_product` with shifts along k for B, and their opposites for A; return what `check` checks."""
+def _product(a: Tensor, b: Tensor, out: Tensor, tile: Tile, along: Tensor | None = None) -> Tensor:
+    """Compute `pairs_product` with shifts along k for B, and their opposites for A; return `_found`."""
     left = pairs_of(a, 0, None if along is None else -along)
     right = pairs_of(b, 1, along)
-    multiply_pairs(left.stack, right.stack, out.unsqueeze(0), (left.high.shifts, right.high.shifts), tile)
-    # The kernel of the check is queued after the product, which runs meanwhile.
-    return left.high, right.high, check(left.high, right.high, ROUNDING)
+    multiply_pairs(left.stack, right.stack, out.unsqueeze(0), (left.shifts, right.shifts), tile)
+    # The kernels of the check are queued after the product, which runs meanwhile.
+    return _found(left, right)
 
 
 def balance(a: Tensor, b: Tensor) -> Tensor:
@@ -125,90 +101,27 @@ def balance(a: Tensor, b: Tensor) -> Tensor:
     return (of_a - of_b) >> 1
 
 
-def pairs_of(x: Tensor, axis: int, along: Tensor | None = None, summed: bool = True) -> Pairs:
+def pairs_of(x: Tensor, axis: int, along: Tensor | None = None) -> Pairs:
     """Return the pairs of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column).
 
-    `along`: exponents (int32) of further powers of two along k, for entries that are finite. Without `summed` sums and
-    weights are undefined.
+    `along`: exponents (int32) of further powers of two along k, for entries that are finite.
     """
-    stack = stack_of_pairs(x, 1, *x.shape)
-    high = lines_like(x, axis, stack[0])
-    scale_lines(x, axis, high, stack[1], along, summed)
-    return Pairs(stack, high)
-
-
-def lines_like(x: Tensor, axis: int, values: Tensor) -> ScaledHalf:
-    """Allocate what `scale_lines` writes for x, beside the values."""
-    lines, inner = x.shape[axis], x.shape[1 - axis]
-    shifts = torch.empty(lines, dtype=torch.int32, device=x.device)
-    return ScaledHalf(values, shifts, x.new_empty(lines), x.new_empty(inner))
-
-
-def scale_lines(
-    x: Tensor,
-    axis: int,
-    made: ScaledHalf,
-    low: Tensor | None = None,
-    along: Tensor | None = None,
-    summed: bool = True,
-) -> None:
-    """Scale and round the lines of x, rows (axis 0) or columns (1), into `made`; store what is lost to `low`, if given.
-
-    `along` and `summed`: see `pairs_of`.
-    """
-    from .float16_pairs_kernel import fold_sums, split_pairs
+    from .float16_pairs_kernel import split_pairs
 
     rows, cols = x.shape
     lines, inner = x.shape[axis], x.shape[1 - axis]
-    largest = largest_of(x, axis, along, LONG if x.stride(1 - axis) == 1 else SPAN)
-    if largest.shape[0] > PARTS:
-        largest = largest.amax(0, keepdim=True)
-    block = BLOCKS[axis] if low is None else BLOCK
-    grid = (-(-rows // block[0]), -(-cols // block[1]))
-    across, parts = x.new_empty((grid[axis], inner)), x.new_empty((grid[1 - axis], lines))
+    largest = largest_of(x, axis, along)
+    stack = stack_of_pairs(x, 1, rows, cols)
+    grid = (-(-rows // BLOCK[0]), -(-cols // BLOCK[1]))
+    across, shifts = x.new_empty((grid[axis], inner)), torch.empty(lines, dtype=torch.int32, device=x.device)
     starter(split_pairs, grid, x)(
-        *(x, x if along is None else along, largest, made.shifts, made.values, made.values if low is None else low),
-        *(across, parts, rows, cols, x.stride(0), x.stride(1), made.values.stride(0), largest.shape[0]),
-        **{"AXIS": axis, "SHIFTED": along is not None, "LOW": low is not None},
-        **{"TOP": TOP, "MOST": MOST_SHIFT, "M": block[0], "N": block[1]},
-        num_warps=WARPS,
-    )
-    if not summed:
-        return
-    starter(fold_sums, (-(-max(lines, inner) // FOLDED[1]), 2), x)(
-        *(across, made.weights, parts, made.sums, across.shape[0], inner, parts.shape[0], lines),
-        **{"ROWS": FOLDED[0], "SIZE": FOLDED[1]},
+        *(x, x if along is None else along, largest, shifts, stack[0], stack[1], across, across),
+        *(rows, cols, x.stride(0), x.stride(1), stack.stride(1), largest.shape[0]),
+        **{"AXIS": axis, "SHIFTED": along is not None, "LOW": True},
+        **{"TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
         num_warps=4,
     )
-
-
-def check(left: ScaledHalf, right: ScaledHalf, rounding: float) -> Tensor:
-    """Return a flag (int32): 1 if an entry is not finite, or a row or column of C may lose more than `rounding`.
-
-    An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
-    a row or column that must not exceed `rounding` |A| |B|. All lines of the other operand count, those of zeros too.
-    """
-    from . import float16_pairs_kernel
-
-    (m, k), n = left.values.shape, right.values.shape[1]
-    flag = torch.zeros(1, dtype=torch.int32, device=left.shifts.device)
-    starter(float16_pairs_kernel.check, (-(-max(m, n) // LINES), 2), flag)(
-        *(left.values, right.values, left.sums, right.sums, left.weights, right.weights, flag),
-        *(m, k, n, left.values.stride(0), right.values.stride(0)),
-        **{"LOST": LOST, "ROUNDING": rounding, "LINES": LINES, "ALONG": ALONG, "SIZE": SIZE},
-        num_warps=4,
-    )
-    return flag
-
-
-def _lost(left: ScaledHalf, right: ScaledHalf) -> int:
-    """Return how many rows and columns of C may lose more than ROUNDING; lines of zeros of the other do not count."""
-    some_a, some_b = left.sums != 0, right.sums != 0
-    of_rows = left.values.abs().float() @ right.weights
-    of_cols = right.values.abs().float().T @ left.weights
-    rows = LOST * (right.sums.sum() + some_b.sum() * left.sums) > ROUNDING * of_rows
-    cols = LOST * (left.sums.sum() + some_a.sum() * right.sums) > ROUNDING * of_cols
-    return int(((rows & some_a).sum() + (cols & some_b).sum()) * (some_a.any() & some_b.any()))
+    return Pairs(stack, shifts, largest, across)
 
 
 def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LONG) -> Tensor:
@@ -279,17 +192,39 @@ def by_lines(
 
 
 def line_sums_of(
-    x: Tensor, axis: int, shifts: Tensor, *weights: Tensor, span: int = LONG, block: int = 1
+    x: Tensor, axis: int, shifts: Tensor | None, *weights: Tensor, along: bool = False, span: int = LONG, block: int = 1
 ) -> list[Tensor]:
-    """Return sums of magnitudes of parts of each row (axis 0) or column (1): (parts, lines).
+    """Return sums of magnitudes of parts of each row (axis 0) or column (1), plain and with weights: (parts, lines).
 
-    `shifts`: exponents of powers of two by element of a line, or, with `weights`, by line: see `line_sums`.
+    `shifts`: exponents of powers of two by line, or (`along`) by element of a line; for `weights` see `line_sums`.
     """
     from .float16_pairs_kernel import line_sums
 
-    spare = [] if weights else [x, x]
-    given, results = [shifts, *weights, *spare], [torch.float32] * (1 + len(weights))
-    return by_lines(line_sums, x, axis, given, results, span, block, spare=spare, WEIGHTED=bool(weights))
+    spare = [x] * (2 - len(weights))
+    given, results = [x if shifts is None else shifts, *weights, *spare], [torch.float32] * (1 + len(weights))
+    constants = {"SHIFTED": 0 if shifts is None else 1 + along, "WEIGHTS": len(weights)}
+    return by_lines(line_sums, x, axis, given, results, span, block, spare=spare, **constants)
+
+
+def _found(left: Pairs, right: Pairs) -> Tensor:
+    """Return the bits of the largest magnitude (int32), and the number of rows and columns of C that may lose too much.
+
+    An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
+    a row or column that must not exceed ROUNDING |A| |B|. All are the scaled higher parts, below 2^TOP.
+    """
+    from .float16_pairs_kernel import verdict
+
+    # Sums over k of |a| and |b|, and of |A| |B| over columns and over rows, by row and column of C.
+    of_rows = line_sums_of(left.stack[0], 0, None, right.across.sum(0))
+    of_cols = line_sums_of(right.stack[0], 1, None, left.across.sum(0))
+    found = torch.empty(2, dtype=torch.int32, device=left.shifts.device)
+    starter(verdict, (1,), left.shifts)(
+        *(found, *of_rows, left.largest, *of_cols, right.largest),
+        *(left.stack.shape[1], right.stack.shape[2], left.largest.shape[0]),
+        **{"LOST": LOST, "ROUNDING": ROUNDING, "SIZE": LONG},
+        num_warps=8,
+    )
+    return found
 
 
 def raise_for(largest: int, lost: int) -> None:

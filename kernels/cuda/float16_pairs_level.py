@@ -171,7 +171,7 @@ class PairsProduct:
     @staticmethod
     def _block_sums(x: Tensor, shifts: Tensor, axis: int, span: int, blocks: int, inner: int) -> Tensor:
         """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
-        (found,) = line_sums_of(x, axis, shifts, span=span)
+        (found,) = line_sums_of(x, axis, shifts, along=True, span=span)
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
 
     @staticmethod

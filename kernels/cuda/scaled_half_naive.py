@@ -1,4 +1,4 @@
-"""Products in tf32 by scaled float16, in numpy: the reference for scaling, the product and its check."""
+"""Products in tf32 by scaled float16, in numpy: the reference for the kernels of `scaled_half_kernel`."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ class SplitFactor:
 
 def split_factor(weights: Tensor, pattern: Pattern) -> SplitFactor:
     """Return the parameters (a, d, b, c) in float16 halves."""
-    found = pairs_of(weights.reshape(-1, pattern.c), 0, summed=False)
+    found = pairs_of(weights.reshape(-1, pattern.c), 0)
     blocks = found.stack.unflatten(1, (pattern.a * pattern.d, pattern.b)).flatten(0, 1)
-    return SplitFactor(blocks, found.high.shifts)
+    return SplitFactor(blocks, found.shifts)
 
 
 def split_factor_bytes(pattern: Pattern) -> int:

@@ -63,11 +63,17 @@ def of_pairs():
         for kernel, types, more in (
             (pairs_kernel.largest_bits, largest, {"SHIFTED": False}),
             (pairs_kernel.largest_bits, largest, {"SHIFTED": True}),
-            (pairs_kernel.line_sums, level, {"WEIGHTED": False}),
-            (pairs_kernel.line_sums, level, {"WEIGHTED": True}),
+            (pairs_kernel.line_sums, level | {"x": "*fp16", "shifts": "*fp16"}, {"SHIFTED": 0, "WEIGHTS": 1}),
+            (pairs_kernel.line_sums, level, {"SHIFTED": 2, "WEIGHTS": 0}),
+            (pairs_kernel.line_sums, level, {"SHIFTED": 1, "WEIGHTS": 2}),
         ):
             label = f"{kernel.__name__} of {lines} x {along}, {more}"
             yield case(label, kernel, types, {"LINES": lines, "ALONG": along, **more}, 4)
+    types = {"found": "*i32"}
+    for side in "ab":
+        types |= {f"sums_{side}": "*fp32", f"weighted_{side}": "*fp32", f"largest_{side}": "*i32"}
+    constants = {"LOST": pairs.LOST, "ROUNDING": pairs.ROUNDING, "SIZE": pairs.LONG}
+    yield case("verdict", pairs_kernel.verdict, types, constants, 8)
     split_level = pairs_by_level(given([resolve("strassen")[0]] * 2)[0].program).level
     constants = {"ROWS": 1, "COLS": 1024, "VECTOR": 4, "MATRIX": BY_ROWS, "SLABS": BY_ROWS}
     for combination, stored in ((split_level.left, "*fp16"), (split_level.merge, "*fp32")):
@@ -87,17 +93,17 @@ def of_scaled_halves():
     for steps in (("a_col", "b_row", "c_col"), ("a_row", "b_row", "c_row")):
         constants, launch = tiled(scaled_half.PLAIN_TILE, GROUP=scaled_half.GROUP, **dict.fromkeys(steps, 1))
         yield case(f"guarded {steps}", half_kernel.guarded_gemm, types, constants, launch, ["wgmma"], aligned="all")
-    for axis, block in enumerate(pairs.BLOCKS):
+    for axis, block in enumerate(scaled_half.BLOCKS):
         constants = {"AXIS": axis, "SHIFTED": False, "LOW": False, **LIMITS, **dict(zip("MN", block, strict=True))}
         types = SPLIT | {"along_shifts": "*fp32"}
-        yield case(f"scaling of axis {axis}", pairs_kernel.split_pairs, types, constants, pairs.WARPS)
+        yield case(f"scaling of axis {axis}", pairs_kernel.split_pairs, types, constants, scaled_half.WARPS)
     partial = dict.fromkeys(("across", "weights", "parts", "sums"), "*fp32")
-    folded = dict(zip(("ROWS", "SIZE"), pairs.FOLDED, strict=True))
-    yield case("fold_sums", pairs_kernel.fold_sums, partial, folded, 4)
+    folded = dict(zip(("ROWS", "SIZE"), scaled_half.FOLDED, strict=True))
+    yield case("fold_sums", half_kernel.fold_sums, partial, folded, 4)
     types = dict.fromkeys(("sums_a", "sums_b", "weights_a", "weights_b"), "*fp32")
     types |= {"a": "*fp16", "b": "*fp16", "flag": "*i32"}
-    constants = {name: getattr(pairs, name) for name in ("LOST", "ROUNDING", "LINES", "ALONG", "SIZE")}
-    yield case("check", pairs_kernel.check, types, constants, 4)
+    constants = {name: getattr(scaled_half, name) for name in ("LOST", "ROUNDING", "LINES", "ALONG", "SIZE")}
+    yield case("check", half_kernel.check, types, constants, 4)
 
 
 def of_8_bits():
