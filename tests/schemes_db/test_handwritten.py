@@ -90,14 +90,6 @@ def test_the_convention_that_was_verified_is_reported():
     (npz(u=np.ones((7, 4)), v=np.ones((7, 4)), w=np.ones((6, 4))), "7 x 4, 7 x 4, 6 x 4 fit together in no way"),
     (npz(text=np.array("hello")), "none of numbers"),
     (b"PK\x03\x04" + bytes(30), "zip archive without numpy arrays"),
-    (b'{"hello": [1, 2]}', "no three arrays of numbers here among hello"),
-    (b'{"u": [[1,0],[0,1]], "v": [[1]], "w": [[1]]}', "2 x 2, 1 x 1, 1 x 1 fit together in no way"),
-    (b"u = [[1, 2], [3]]\nv = [[1]]\nw = [[1]]", "no three arrays|expected"),
-    (b"u = [[1, nan]]", "nan is no number"),
-    (b"To be, or not to be: that = the question", "1 lines without factors, or an equation"),
-    (b"m1 = (a11)(b11)\nc11 = m1 + m3", "m3 has no value"),
-    (b"m1 = (a11)(b11)\nm2 = m3\nm3 = m2\nc11 = m2", "defined by itself"),
-    (b"p1 = (q11)(r11)\ns11 = p1\nt11 = p1", "could all be the outputs"),
 ])  # fmt: skip
 def test_what_can_not_be_read_is_refused_by_what_was_found(raw, message):
     with pytest.raises(SchemeFormatError, match=message) as caught:
