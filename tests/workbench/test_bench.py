@@ -164,9 +164,8 @@ def test_nothing_is_timed_before_every_result_is_right():
     assert (timings.errors, called[2:]) == ({"a": 0.5, "b": 2.0}, ["a", "b", "a", "b", "b", "a"])
 
 
-def test_the_command_names_its_suites_and_refuses_others(run):
+def test_the_command_names_its_suites(run):
     assert "causal      triangular products" in run.ok("bench")
-    run.refused(2, "suite 'no_such_suite' is not known", "bench", "no-such-suite")
 
 
 def test_a_suite_of_which_no_row_can_run_writes_nothing(run, tmp_path, counted):

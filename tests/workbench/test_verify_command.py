@@ -175,13 +175,6 @@ def test_nothing_is_certified_that_does_not_hold(run, folder, tmp_path):
     assert not one.exists()
 
 
-def test_usage(run, folder):
-    assert run(folder, "--certificate", "x.json")[0] == 2
-    assert run(folder / "b.exp", folder / "b.exp", "--certificate", "x.json")[0] == 2
-    assert run("--recheck", folder / "b.exp", "--ring", "Z")[0] == 2
-    assert run(folder / "b.exp", "--certificate", folder / "notes.txt" / "under")[0] == 2
-
-
 def test_stability_is_shown_beside_the_proof(run, folder, tmp_path):
     code, out, _ = run(folder / "b.exp", "--stability")
     lines = [line for line in out.splitlines() if "stability:" in line]
