@@ -143,9 +143,9 @@ def test_a_function_that_returns_other_factors_refuses_the_file(returned):
 
 
 def test_a_statement_without_end_is_refused_in_linear_time():
-    refused("c11 = m1" + "+a11" * (1 << 16))
-    refused("c11 = m1\n" + "+a11\n" * (1 << 16))
-    refused(filled("<m1-c22>print(c11" + " += " * (1 << 16)))
+    refused("c11 = m1" + "+a11" * (1 << 15))
+    refused("c11 = m1\n" + "+a11\n" * (1 << 15))
+    refused(filled("<m1-c22>print(c11" + " += " * (1 << 15)))
 
 
 @pytest.mark.parametrize("line", [
@@ -166,12 +166,12 @@ def test_a_block_far_outside_every_grid_is_refused_without_listing_the_blocks_be
 @pytest.mark.parametrize("lead", ["", "u = ", "u =", "# GF(2)\n"])
 @pytest.mark.parametrize("unit", ["[", "[ ", '{"a":', "{'a':", " ", "\n", "%1", "//a=", "a=[", "<1|", "{{"])
 def test_brackets_blanks_and_marks_without_end_are_refused_in_linear_time(lead, unit):
-    refused(lead + unit * (1 << 16))
+    refused(lead + unit * (1 << 15))
 
 
 @pytest.mark.parametrize("tail", [
-    "c[" * (1 << 16), f"c12 = c[{':' * (1 << 16)}", "fix(C)," * (1 << 12), f"c1|{'a1' * (1 << 16)},",
-    "C" + "[0]" * (1 << 16),
+    "c[" * (1 << 15), f"c12 = c[{':' * (1 << 15)}", "fix(C)," * (1 << 12), f"c1|{'a1' * (1 << 15)},",
+    "C" + "[0]" * (1 << 15),
 ], ids=["brackets", "slice", "calls", "row", "indices"])  # fmt: skip
 def test_matrices_and_rows_without_end_are_looked_at_in_linear_time(tail):
     refused(filled(f"<m1-c22>{tail}\nc11 *= 2\n"))

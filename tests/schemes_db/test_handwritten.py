@@ -49,7 +49,7 @@ def readings_of(text):
         return []
 
 
-@pytest.mark.parametrize("most", [4, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [2, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "path", [path for path in FILES if path.suffix not in (".npz", ".npy")], ids=lambda path: path.name
 )

@@ -254,7 +254,7 @@ class Counting:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_cold_plan_prices_few_of_the_candidates(device):
     """For the shipped machines, at the sizes of row "planning"."""
-    for size in cpu.NEW_SIZES[::20]:
+    for size in cpu.NEW_SIZES[::40]:
         request, priced = Request(size, size, size, device=device), []
         counting = {key: Counting(strategy, priced) for key, strategy in strategies(device).items()}
         decision = decide(request, machine_for(request), counting)

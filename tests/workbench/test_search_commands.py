@@ -111,12 +111,12 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
 def test_an_improvement_goes_on_from_its_folder(run, home, tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "kept_ranks", lambda catalog, over: {})
     folder = tmp_path / "run"
-    run.ok("improve", "2x2x3,2x2x2", "--ring", "Z2", "--time", "2s", "--out", folder)
+    run.ok("improve", "2x2x3,2x2x2", "--ring", "Z2", "--time", "1s", "--out", folder)
     first = run.json("status", folder)[0]
     assert first["state"] == "finished"
     assert first["gained"] == len(first["schemes"]) >= 1  # a slow machine has but one turn
     assert run("improve", "2x2x3", "--out", folder)[0] == 3
-    again = json.loads(run("resume", folder, "--time", "3s", "--json")[1])
+    again = json.loads(run("resume", folder, "--time", "2s", "--json")[1])
     assert sum(again["turns"].values()) >= sum(first["turns"].values())
     assert again["gained"] >= first["gained"]
     assert run("resume", folder, "--rounds", 3)[0] == 2
@@ -176,7 +176,7 @@ def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, numbe
 
 
 def test_additions_writes_a_proven_program(run, tmp_path):
-    out = run.ok("additions", "winograd", "strassen", "--time", "2s", "--out", tmp_path / "p.json")
+    out = run.ok("additions", "winograd", "strassen", "--time", "0.5s", "--out", tmp_path / "p.json")
     assert "15 additions, proven" in out
     assert "left 4, right 4, out 7" in out
     program = Program.from_json(json.loads((tmp_path / "p.json").read_text()))
