@@ -12,6 +12,8 @@ from lcma.schemes_db.formats import parse_text
 from lcma.schemes_db.resolve import resolve
 from lcma.verify import judge
 
+from ..refusal import refuses_with
+
 HERE = Path(__file__).parent
 STRASSEN = resolve("strassen")[0].digest
 TABLE = tomllib.loads((HERE / "texts.toml").read_text(encoding="utf-8"))
@@ -99,9 +101,7 @@ def test_another_spelling_of_the_same_is_proven(name, old, new):
     ],
 )
 def test_text_that_is_no_scheme_is_refused_in_one_line_that_says_why(text, message):
-    with pytest.raises(SchemeFormatError, match=message) as caught:
-        parse_text(text)
-    assert "\n" not in str(caught.value)
+    refuses_with(SchemeFormatError, message, parse_text, text)
 
 
 @pytest.mark.parametrize("between", ["\n\n", "\n# next\n"])
