@@ -1,6 +1,7 @@
 """Every option of every command is explained in the documentation and used by a test."""
 
 import ast
+import itertools
 import json
 import re
 import shlex
@@ -15,14 +16,16 @@ from click.shell_completion import ShellComplete
 import lcma
 from lcma.workbench.cli import ANYWHERE, COMMANDS, cli
 
+TABLES = "mistakes", "commands"
 TESTS = Path(lcma.__file__).resolve().parent / "tests"
 
 
 @cache
 def words_of_tests() -> tuple[frozenset[str], ...]:
-    """For each file of tests and each mistake, the words of its strings; docstrings and this file are left out."""
-    mistakes = tomllib.loads((TESTS / "workbench" / "mistakes.toml").read_text("utf-8"))
-    found = [frozenset(re.split(r"[\s=]+", line)) for lines in mistakes.values() for line in lines]
+    """For each file of tests and each line of a table, the words of its strings; not of docstrings and this file."""
+    mistakes, commands = (tomllib.loads((TESTS / "workbench" / f"{name}.toml").read_text("utf-8")) for name in TABLES)
+    tables = *mistakes.values(), commands["writing"], commands["tables"], commands["long"].values()
+    found = [frozenset(re.split(r"[\s=]+", line)) for line in itertools.chain(*tables)]
     for path in sorted(TESTS.rglob("*.py")):
         if path.name == Path(__file__).name:
             continue
