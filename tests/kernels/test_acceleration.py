@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from .refusal import refuses
+from ..refusal import refuses
 
 torch = pytest.importorskip("torch")
 

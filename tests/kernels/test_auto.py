@@ -28,7 +28,7 @@ from lcma.kernels.products.arrays import IS_NUMPYS, key_of
 from lcma.schemes_db.straightline import program_of
 from lcma.workbench.bench.workloads import layers, sample
 
-from .refusal import refuses
+from ..refusal import refuses, refuses_with
 
 
 @pytest.fixture
@@ -76,8 +76,7 @@ def test_profiles_are_stored_and_a_damaged_one_counts_as_none(home, flat, monkey
     assert path.parent == profiles_folder()
     assert profile_for() == mine
     path.write_text("{")
-    with pytest.raises(SchemeFormatError, match="not a machine profile"):
-        find_profile(str(path))
+    refuses_with(SchemeFormatError, "not a machine profile", find_profile, str(path))
     forget_profiles()
     assert profile_for().source == "estimated"
     keep_profile(mine)

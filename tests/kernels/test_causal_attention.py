@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from .refusal import refuses
+from ..refusal import refuses
 
 torch = pytest.importorskip("torch")
 

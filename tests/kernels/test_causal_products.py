@@ -18,7 +18,7 @@ from lcma.kernels.request import structures_of
 from lcma.kernels.triangular import causal_pv, causal_qk, masked_matmul, syrk, trmm
 from lcma.schemes_db.symmetry import Triangle
 
-from .refusal import refuses
+from ..refusal import refuses
 
 GROUPED = CpuMethod(grouped=True)
 CHOICES = (

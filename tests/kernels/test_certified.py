@@ -15,6 +15,8 @@ from lcma.schemes_db.formats import lcma_json
 from lcma.verify import certify
 from lcma.workbench.cli import main
 
+from ..refusal import refuses_with
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_proven_yet(monkeypatch):
@@ -44,8 +46,7 @@ def forged(strassen, wrong):
 def test_a_forged_pair_is_refused_and_so_is_the_bare_scheme_afterwards(wrong, forged):
     a = np.ones((4, 4))
     for scheme in ((wrong, forged), wrong, [(wrong, forged)]):
-        with pytest.raises(VerificationError, match="equations fail"):
-            lcma.matmul(a, a, scheme=scheme)
+        refuses_with(VerificationError, "equations fail", lcma.matmul, a, a, scheme=scheme)
 
 
 def test_a_changed_row_of_the_catalogue_is_refused(home, own, wrong, forged, tmp_path, capsys):
@@ -62,8 +63,7 @@ def test_a_changed_row_of_the_catalogue_is_refused(home, own, wrong, forged, tmp
         values = (wrong.digest, document, own.digest)
         catalog._connection.execute("UPDATE schemes SET digest = ?, document = ? WHERE digest = ?", values)
     assert lcma.resolve("mine")[1].digest == wrong.digest
-    with pytest.raises(VerificationError, match="equations fail"):
-        lcma.matmul(a, a, scheme="mine")
+    refuses_with(VerificationError, "equations fail", lcma.matmul, a, a, scheme="mine")
     capsys.readouterr()
     assert main(command) == 1
     out, err = capsys.readouterr()
@@ -80,8 +80,7 @@ def test_a_row_whose_coefficients_alone_were_changed_is_called_damaged(home, own
         catalog._connection.execute(
             "UPDATE schemes SET document = ? WHERE digest = ?", (json.dumps(document), own.digest)
         )
-    with pytest.raises(lcma.LcmaError, match="is damaged"):
-        lcma.matmul(np.ones((4, 4)), np.ones((4, 4)), scheme="mine")
+    refuses_with(lcma.LcmaError, "is damaged", lcma.matmul, np.ones((4, 4)), np.ones((4, 4)), scheme="mine")
 
 
 def test_a_scheme_is_proven_once_a_process_whatever_it_came_with(strassen, monkeypatch):

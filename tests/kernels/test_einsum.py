@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,29 +14,7 @@ import lcma
 from lcma.errors import PlanError
 
 LETTERS = "abcdefg"
-EXAMPLES = [
-    "ij,jk->ik",
-    "ij,jk",
-    "ba,cb",
-    "bij,bjk->bik",
-    "bhqd,bhkd->bhqk",
-    "bqhd,bkhd->bhqk",
-    "ij,kj->ki",
-    "i,j->ij",
-    "i,i->",
-    "ij,ij->ij",
-    "ij,ij->",
-    "ii,ij->j",
-    "iji,jk->ik",
-    "ij,k->i",
-    "...ij,...jk->...ik",
-    "ij...,jk...->...ki",
-    "ij,jk,kl->il",
-    "ij,jk,kl,lm->mi",
-    "ij,j,jk->k",
-    "a,b,c->cab",
-    "ij,ij,ij->i",
-]
+EXAMPLES = json.loads(Path(__file__).with_name("einsum.json").read_text(encoding="utf-8"))
 
 
 def operands(equation, seed=0, dots=(2, 3)):

@@ -17,7 +17,7 @@ from lcma.schemes_db.grids import present_entries
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.schemes_db.symmetry import Triangle
 
-from .refusal import refuses
+from ..refusal import refuses
 
 MOST = 36
 """Rank of the largest schemes: proofs and programs of larger ones take seconds."""

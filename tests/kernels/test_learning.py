@@ -24,12 +24,7 @@ from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.strategy import (
-    BaseStrategy,
-    Candidate,
-    Proposal,
-    Stage,
-)
+from lcma.kernels.planning.strategy import BaseStrategy, Candidate, Proposal, Stage
 from lcma.kernels.planning.trials import lesson as trials_lesson
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.products import arrays

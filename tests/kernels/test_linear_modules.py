@@ -8,7 +8,7 @@ from operator import attrgetter
 
 import pytest
 
-from .refusal import refuses
+from ..refusal import refuses
 
 torch = pytest.importorskip("torch")
 

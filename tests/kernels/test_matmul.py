@@ -13,7 +13,7 @@ from lcma.kernels import matmul
 from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target
 
-from .refusal import refuses
+from ..refusal import refuses
 
 SIZES = [(1, 1, 1), (2, 3, 1), (1, 5, 4), (7, 11, 13), (64, 64, 64), (65, 129, 67), (128, 6, 130), (3, 200, 2)]
 GENERAL = Target.general(2, 2, 2)

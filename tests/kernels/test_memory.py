@@ -16,7 +16,7 @@ from lcma.kernels.planning import limits
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
 
-from .refusal import refuses
+from ..refusal import refuses
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from lcma.kernels.cpu.leaf import DEPTH, Leaf
 from lcma.kernels.overflow import largest_allowed, reach
 from lcma.schemes_db import Scheme, Target
 
-from .refusal import refuses
+from ..refusal import refuses
 
 
 def exactly(a: np.ndarray, b: np.ndarray) -> np.ndarray:

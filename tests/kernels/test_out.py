@@ -17,7 +17,7 @@ from lcma.kernels.structured.block_low_rank import LowRank
 from lcma.kernels.structured.matrix import FactoredMatrix
 from lcma.schemes_db.symmetry import Triangle
 
-from .refusal import refuses
+from ..refusal import refuses
 
 SIZE = 12
 

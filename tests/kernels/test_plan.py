@@ -16,7 +16,7 @@ from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.planning.profile import GemmRate, unmeasured
 
-from .refusal import refuses
+from ..refusal import refuses
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3])

@@ -10,7 +10,7 @@ from lcma.kernels import Request, matmul, plan_for
 from lcma.kernels.cpu.slabs import Slabs
 from lcma.kernels.products.prepared import Prepared
 
-from .refusal import refuses
+from ..refusal import refuses
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -15,7 +15,7 @@ from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.plans.decisions import plan_for
 from lcma.kernels.request import Request
 
-from .refusal import refuses
+from ..refusal import refuses, refuses_with
 
 torch = pytest.importorskip("torch")
 
@@ -271,5 +271,4 @@ def test_products_with_limits_and_exact_ones_are_not_queued(learner, busy):
 
 
 def test_seconds_are_a_number():
-    with pytest.raises(lcma.LcmaError, match="seconds must be"):
-        lcma.learn(seconds="long")
+    refuses_with(lcma.LcmaError, "seconds must be", lcma.learn, seconds="long")

@@ -14,7 +14,7 @@ from lcma.kernels.ranges import ranges
 from lcma.schemes_db import ProductKind, parse_target
 from lcma.schemes_db.symmetry import Triangle
 
-from .refusal import refuses
+from ..refusal import refuses
 
 FORMS = [f"2x2x2:tri-{side}{upper}" for side in ("left", "right", "out") for upper in ("", ":upper")]
 

@@ -20,6 +20,8 @@ from lcma.schemes_db.run_record import RunRecord
 from lcma.schemes_db.shipped import kept_program, shared_additions, shipped, shipped_names, shipped_text
 from lcma.verify.program import scheme_of
 
+from ..refusal import refuses_with
+
 
 @pytest.fixture
 def catalog(tmp_path):
@@ -63,8 +65,7 @@ def test_add_find_and_lineage(catalog):
 
 
 def test_a_certificate_of_another_scheme_is_refused(catalog, strassen):
-    with pytest.raises(CatalogError, match="not of"):
-        catalog.add(strassen, lcma.certify(lcma.resolve("winograd")[0]))
+    refuses_with(CatalogError, "not of", catalog.add, strassen, lcma.certify(lcma.resolve("winograd")[0]))
 
 
 def test_measurements_are_kept(catalog, strassen):
@@ -89,15 +90,13 @@ def test_a_newer_catalogue_is_refused_and_not_touched(tmp_path):
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {len(STEPS) + 1}")
     connection.close()
-    with pytest.raises(CatalogError, match="newer lcma"):
-        lcma.Catalog.open(path)
+    refuses_with(CatalogError, "newer lcma", lcma.Catalog.open, path)
 
 
 def test_a_file_that_is_no_catalogue_is_refused(tmp_path):
     path = tmp_path / "c.db"
     path.write_bytes(b"this is not a database" * 100)
-    with pytest.raises(CatalogError, match="can't be opened as a catalogue"):
-        lcma.Catalog.open(path)
+    refuses_with(CatalogError, "can't be opened as a catalogue", lcma.Catalog.open, path)
     assert path.read_bytes().startswith(b"this is not")
 
 
@@ -106,8 +105,7 @@ def test_where_the_home_can_not_be_written_shipped_schemes_are_served(tmp_path, 
     monkeypatch.setenv("LCMA_HOME", str(tmp_path / "file" / "home"))
     with lcma.Catalog.open() as catalog:
         assert len(catalog.entries()) == len(shipped_names())
-        with pytest.raises(CatalogError, match="set LCMA_HOME"):
-            catalog.add(*product("naive:2x2x2"))
+        refuses_with(CatalogError, "set LCMA_HOME", catalog.add, *product("naive:2x2x2"))
 
 
 WRITER = """
@@ -231,8 +229,7 @@ def test_what_is_not_there_or_not_unique_is_said(home, name, message):
             catalog.add(*twin)
             catalog._connection.execute("UPDATE schemes SET name = 'twin' WHERE digest = ?", (twin[0].digest,))
         for find in (lcma.resolve, catalog.find):
-            with pytest.raises(CatalogError, match=message if find is lcma.resolve else "no scheme|several"):
-                find(name)
+            refuses_with(CatalogError, message if find is lcma.resolve else "no scheme|several", find, name)
 
 
 @pytest.mark.parametrize(("name", "same", "rank"), [
@@ -270,8 +267,7 @@ def test_improved_keeps_the_pareto_frontier(catalog, strassen):
     assert [entry.digest for entry in catalog.entries(target="2x3x2")] == [naive.digest]
     assert catalog.add(skewed, lcma.certify(skewed))
     assert not catalog.add(naive, certificate, overwrite="improved")
-    with pytest.raises(CatalogError, match="never, improved or distinct"):
-        catalog.add(naive, certificate, overwrite="always")
+    refuses_with(CatalogError, "never, improved or distinct", catalog.add, naive, certificate, overwrite="always")
 
 
 def test_children_and_best_ranks(catalog, strassen):

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,8 +13,6 @@ from lcma.schemes_db.formats import parse_text, read_file, render
 from lcma.schemes_db.ring import Z2
 from lcma.verify import ApproximateReport, judge
 from lcma.verify.files import files_below
-
-from .account_cases import COEFFICIENTS
 
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
@@ -169,7 +168,7 @@ def test_notebooks_with_checks_and_other_results():
 
 
 def test_a_table_of_coefficients_with_an_infinitesimal_gets_the_border_verdict():
-    text = COEFFICIENTS
+    text = (Path(__file__).parent / "dialects" / "coefficients.csv").read_text()
     for letter, value in (("A", "eps"), ("B", "1/eps")):
         text = re.sub(rf"(?m)^(1,{letter},..),1$", rf"\1,{value}", text)
     report = judge(parse_text(text)[0], "file")

@@ -11,6 +11,8 @@ from lcma.schemes_db.constructions import change_of_basis, direct_sum, extend, p
 from lcma.schemes_db.invariants import invariants, relation
 from lcma.schemes_db.scheme import Scheme
 
+from ..refusal import refuses_with
+
 KEPT = {(2, 2, 2): (7, "strassen"), (3, 3, 3): (23, "laderman")}
 
 
@@ -66,8 +68,7 @@ def test_what_is_extended_can_be_projected_back(axis, name):
     (lambda s, e: change_of_basis(s, [[1, 1 << 61], [0, 1]], np.eye(2, dtype=int), [[1, 9], [0, 1]]), r"2\^62"),
 ])  # fmt: skip
 def test_what_has_no_such_scheme_is_refused(strassen, call, message):
-    with pytest.raises(TargetError, match=message):
-        call(strassen, named("eca-stage1"))
+    refuses_with(TargetError, message, call, strassen, named("eca-stage1"))
 
 
 def unimodular(rng, size):
@@ -128,9 +129,6 @@ def test_compositions_of_all_small_sizes_are_valid():
 
 
 def test_sizes_that_are_not_composed(strassen):
-    with pytest.raises(TargetError, match="sizes 1 to 64"):
-        best_composition((65, 2, 2), KEPT)
-    with pytest.raises(TargetError, match="can't be permuted"):
-        oriented(strassen, (2, 2, 3))
-    with pytest.raises(TargetError, match="not of"):
-        build(best_composition((2, 2, 2), KEPT), (2, 2, 3), named)
+    refuses_with(TargetError, "sizes 1 to 64", best_composition, (65, 2, 2), KEPT)
+    refuses_with(TargetError, "can't be permuted", oriented, strassen, (2, 2, 3))
+    refuses_with(TargetError, "not of", build, best_composition((2, 2, 2), KEPT), (2, 2, 3), named)

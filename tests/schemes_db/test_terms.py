@@ -16,6 +16,8 @@ from lcma.schemes_db.target import Target
 from lcma.schemes_db.terms import MAX_ENTRIES
 from lcma.verify import check_program, check_traced
 
+from ..refusal import refuses_with
+
 METHODS = ("exact", "randomized", "symbolic")
 COMPLEX = [(0, 0, 0, 1), (1, 1, 0, -1), (0, 1, 1, 1), (1, 0, 1, 1)]
 """The product of two complex numbers."""
@@ -40,14 +42,10 @@ def test_gram_is_the_lower_half_of_a_product_with_the_transpose():
     assert target != lcma.parse_target("3x2x3:tri-out")
     assert target.terms.tolist() == lcma.parse_target("3x2x3:tri-out").terms.tolist()
     assert target.transposed().name == target.reversed().name == "3x2x3:gram:upper"
-    with pytest.raises(TargetError, match="square grid"):
-        lcma.parse_target("3x2x2:gram")
-    with pytest.raises(TargetError, match=r"A\^T"):
-        Target(3, 2, 3, target.a, target.b, ((Kind.FULL,) * 3,) * 3, shared=True)
-    with pytest.raises(TargetError, match=f"1 to {MAX_ENTRIES}"):
-        Target.of_terms([(i, 0, i, 1) for i in range(MAX_ENTRIES + 1)])
-    with pytest.raises(TargetError, match="term by term"):
-        Target.of_terms(COMPLEX).tensor(lcma.parse_target("2x2x2"))
+    refuses_with(TargetError, "square grid", lcma.parse_target, "3x2x2:gram")
+    refuses_with(TargetError, r"A\^T", Target, 3, 2, 3, target.a, target.b, ((Kind.FULL,) * 3,) * 3, shared=True)
+    refuses_with(TargetError, f"1 to {MAX_ENTRIES}", Target.of_terms, [(i, 0, i, 1) for i in range(MAX_ENTRIES + 1)])
+    refuses_with(TargetError, "term by term", Target.of_terms(COMPLEX).tensor, lcma.parse_target("2x2x2"))
 
 
 def test_products_of_a_sum_with_its_transpose_recurse():
@@ -168,11 +166,8 @@ def test_no_scheme_file_opens_another_file(tmp_path, form):
     data = {**lcma_json.to_json(strassen), "target": name}
     program = {**lcma.program_of(strassen).to_json(), "target": name}
     for text in (json.dumps(data), f"# target: {name}\nm1 = a11*b11\nc11 = m1", f"# target: {name}\na11*b11*c11"):
-        with pytest.raises(SchemeFormatError, match=r"names a (mask|tensor) file"):
-            parse_bytes(text.encode())
-    with pytest.raises(lcma.LcmaError, match=r"names a (mask|tensor) file"):
-        Program.from_json(program)
+        refuses_with(SchemeFormatError, r"names a (mask|tensor) file", parse_bytes, text.encode())
+    refuses_with(lcma.LcmaError, r"names a (mask|tensor) file", Program.from_json, program)
     buffer = io.BytesIO()
     np.savez(buffer, **{**np.load(io.BytesIO(render(strassen, "lcma-npz"))), "target": np.array(name)})
-    with pytest.raises(SchemeFormatError, match=r"names a (mask|tensor) file"):
-        parse_bytes(buffer.getvalue())
+    refuses_with(SchemeFormatError, r"names a (mask|tensor) file", parse_bytes, buffer.getvalue())

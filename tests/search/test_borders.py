@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from lcma import certify
-from lcma.errors import PlanError
 from lcma.schemes_db import Scheme, Target
 from lcma.schemes_db.resolve import resolve
 from lcma.search.format_moves.borders import align_basis_with_border
 from lcma.search.format_moves.corners import starts_for
+
+from ..refusal import refuses
 
 
 def scrambled(name: str) -> Scheme:
@@ -50,12 +51,9 @@ def test_detours_lead_to_other_bases():
 
 def test_a_basis_is_for_full_products_modulo_2_of_moderate_sides():
     rng = np.random.default_rng(0)
-    with pytest.raises(PlanError, match="over Z2 with sides up to 32, not 3x3x3 over Z"):
-        align_basis_with_border(resolve("laderman")[0], "m", rng)
-    with pytest.raises(PlanError, match="sides up to 32"):
-        align_basis_with_border(resolve("naive:2x2x33")[0].over_z2(), "n", rng)
-    with pytest.raises(PlanError, match="axis 'x' is not known"):
-        align_basis_with_border(scrambled("laderman"), "x", rng)
+    refuses("over Z2 with sides up to 32, not 3x3x3 over Z", align_basis_with_border, resolve("laderman")[0], "m", rng)
+    refuses("sides up to 32", align_basis_with_border, resolve("naive:2x2x33")[0].over_z2(), "n", rng)
+    refuses("axis 'x' is not known", align_basis_with_border, scrambled("laderman"), "x", rng)
 
 
 def test_starts_meet_their_border_and_are_all_different():

@@ -21,6 +21,7 @@ from lcma.search.improve.events import Kept
 from lcma.search.improve.run import improve
 from lcma.search.runs.engine import Walks, engine_of
 
+from ..refusal import refuses, refuses_with
 from .fake_ray import FakeRay, RayActorError
 
 COURSE = {"rank": 23, "ring": "Z2", "seed": 1, "walks": 6, "steps": 20_000, "rounds": 40, "count": 8}
@@ -103,48 +104,40 @@ def test_checkpoints_go_on_with_another_number_of_workers():
         session.advance(goals, 3000, None)
     assert first.ranks.tolist() == second.ranks.tolist()
     assert (first.flips, first.lowest.tolist()) == (second.flips, second.lowest.tolist())
-    with pytest.raises(PlanError, match="resume it with --workers 3"):
-        session_of(FakeRay(), 2, walks=4).take_arrays(arrays)
+    refuses("resume it with --workers 3", session_of(FakeRay(), 2, walks=4).take_arrays, arrays)
 
 
 def test_a_worker_that_always_dies_is_given_up():
     ray = FakeRay()
     session = session_of(ray)
     ray.deadly = range(ray.calls + 1, 10_000)
-    with pytest.raises(WorkerLostError, match="died 5 times in one call"):
-        session.advance(np.full(5, 23), 100, None)
+    refuses_with(WorkerLostError, "died 5 times in one call", session.advance, np.full(5, 23), 100, None)
 
 
 def test_workers_of_a_later_session_are_its_own():
     ray = FakeRay()
     session = session_of(ray)
     session._pool.owner = object()
-    with pytest.raises(PlanError, match="taken these workers over"):
-        session.advance(np.full(5, 23), 100, None)
+    refuses("taken these workers over", session.advance, np.full(5, 23), 100, None)
 
 
 def test_nodes_of_other_code_are_refused():
     ray = FakeRay()
     ray.wait = lambda refs, num_returns, timeout: (refs, [])
-    with pytest.raises(PlanError, match="other code of lcma"):
-        await_places(ray, ["0123456789abcdef"], "")
+    refuses("other code of lcma", await_places, ray, ["0123456789abcdef"], "")
     with pytest.raises(PlanError, match="install the same lcma"):
         await_places(ray, [RayActorError("page\nModuleNotFoundError: No module named 'lcma'\n")], "")
     ray.wait = lambda refs, num_returns, timeout: (refs[:1], refs[1:])
-    with pytest.raises(WorkerLostError, match="no place: 1 of 2 started"):
-        await_places(ray, ["a", "b"], "no place")
+    refuses_with(WorkerLostError, "no place: 1 of 2 started", await_places, ray, ["a", "b"], "no place")
 
 
 def test_clusters_that_are_not_there_are_refused(monkeypatch):
     for address in ("head", "ray://head:1", ":6379", "head:"):
-        with pytest.raises(PlanError, match="write auto, local or HOST:PORT"):
-            Cluster(address)
-    with pytest.raises(PlanError, match="negative"):
-        Cluster("local", -1)
+        refuses("write auto, local or HOST:PORT", Cluster, address)
+    refuses("negative", Cluster, "local", -1)
     played = SimpleNamespace(is_initialized=lambda: False)
     monkeypatch.setattr(importlib, "import_module", lambda name: played)
-    with pytest.raises(PlanError, match="no Ray cluster answers at localhost:1 "):
-        Cluster("localhost:1").connect()
+    refuses("no Ray cluster answers at localhost:1 ", Cluster("localhost:1").connect)
 
     def other(**settings):
         raise RuntimeError(
@@ -153,24 +146,19 @@ def test_clusters_that_are_not_there_are_refused(monkeypatch):
         )
 
     played.init = other
-    with pytest.raises(PlanError, match=r"at auto: Version mismatch, the cluster .*2\.50\.0 .*2\.60\.0$"):
-        Cluster("auto").connect()
+    refuses(r"at auto: Version mismatch, the cluster .*2\.50\.0 .*2\.60\.0$", Cluster("auto").connect)
     played.cluster_resources = lambda: {"CPU": 8.0, "GPU": 2.0}
     assert Cluster().count(played, gpus=False) == 8
     assert Cluster("auto", 2).count(played, gpus=True) == 2
-    with pytest.raises(PlanError, match="has 2 GPUs"):
-        Cluster("auto", 3).count(played, gpus=True)
+    refuses("has 2 GPUs", Cluster("auto", 3).count, played, gpus=True)
     played.cluster_resources = lambda: {"CPU": 8.0}
-    with pytest.raises(PlanError, match="has no GPU: take --device cpu"):
-        Cluster().count(played, gpus=True)
+    refuses("has no GPU: take --device cpu", Cluster().count, played, gpus=True)
 
 
 def test_ray_may_be_absent(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(PlanError, match=r"pip install 'lcma\[ray\]'"):
-        find("3x3x3", **COURSE, address="local")
-    with pytest.raises(PlanError, match=r"pip install 'lcma\[ray\]'"):
-        improve(["3x5x6"], address="local")
+    refuses(r"pip install 'lcma\[ray\]'", find, "3x3x3", **COURSE, address="local")
+    refuses(r"pip install 'lcma\[ray\]'", improve, ["3x5x6"], address="local")
 
 
 def test_what_clusters_do_not_do_is_refused():
@@ -179,10 +167,8 @@ def test_what_clusters_do_not_do_is_refused():
         ({"address": "local", "device": "cuda:0,1"}, "a GPU for itself"),
         ({"address": "local", "objective": "groups:1x2x2", "ring": "Z"}, "on this CPU"),
     ):
-        with pytest.raises(PlanError, match=reason):
-            find("3x3x3", **{**COURSE, **settings})
-    with pytest.raises(PlanError, match="structured targets"):
-        improve(["3x3x3:tri-left"], address="local")
+        refuses(reason, find, "3x3x3", **{**COURSE, **settings})
+    refuses("structured targets", improve, ["3x3x3:tri-left"], address="local")
 
 
 @pytest.fixture

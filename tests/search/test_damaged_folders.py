@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,27 +70,10 @@ def test_a_damaged_file_is_named(folders, home, tmp_path, capsys, kind, name, da
         assert name in refused(capsys, *command)
 
 
-SETTINGS = {
-    "search": [
-        ("walks", 10**12),
-        ("walks", 10**30),
-        ("steps", 10**12),
-        ("seed", "x"),
-        ("rounds", [3]),
-        ("seconds", "x"),
-        ("count", None),
-        ("naive_too", 1),
-        ("ladder", 7),
-        ("plan", {"passed": [1]}),
-        ("policy", {"margin": "x"}),
-        ("policy", {"selection": [1, "x", 0.0, 1]}),
-        ("target", 5),
-    ],
-    "improve": [("seconds", "x"), ("targets", [3]), ("targets", []), ("workers", 1.5), ("device", None)],
-}
+SETTINGS = json.loads(Path(__file__).with_name("settings_of_no_run.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(("kind", "field", "value"), [(kind, *one) for kind in SETTINGS for one in SETTINGS[kind]])
+@pytest.mark.parametrize(("kind", "field", "value"), SETTINGS)
 def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, capsys, kind, field, value):
     folder = shutil.copytree(folders / kind, tmp_path / "run")
     about = json.loads((folder / "run.json").read_text())

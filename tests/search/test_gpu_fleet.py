@@ -30,6 +30,8 @@ from lcma.search.format_moves.corners import bordered, cut
 from lcma.search.runs.distinct import DistinctPool
 from lcma.verify import certify
 
+from ..refusal import refuses, refuses_with
+
 POLICY = Policy(plus_after=300, selection=Selection(2, 0.25, 0.5))
 
 
@@ -82,16 +84,14 @@ def test_absent_blocks_take_no_bits(name):
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_reason(call, message):
-    with pytest.raises(PlanError, match=message):
-        call()
+    refuses(message, call)
 
 
 def test_no_gpu_is_one_clear_line(monkeypatch):
     monkeypatch.setattr(
         gpu_device, "cuda_module", lambda: SimpleNamespace(is_available=lambda: False, gpus=[]), raising=True
     )
-    with pytest.raises(PlanError, match="no NVIDIA GPU is here"):
-        Fleet([naive("2x2x2")])
+    refuses("no NVIDIA GPU is here", Fleet, [naive("2x2x2")])
 
 
 def test_a_fleet_finds_selects_and_goes_on_from_a_checkpoint():
@@ -112,8 +112,7 @@ def test_a_fleet_finds_selects_and_goes_on_from_a_checkpoint():
         again.launch(1000)
     for name, array in fleet.to_arrays().items():
         np.testing.assert_array_equal(array, again.to_arrays()[name], err_msg=name)
-    with pytest.raises(PlanError, match="another fleet"):
-        Fleet([start], POLICY, walkers=4, device="cpu").take_arrays(saved)
+    refuses("another fleet", Fleet([start], POLICY, walkers=4, device="cpu").take_arrays, saved)
 
 
 def test_selection_copies_the_best_over_the_worst():
@@ -140,8 +139,7 @@ def test_a_border_and_its_cut_are_exact(small, large):
     back = cut(grown, parse_target(small))
     certify(back)
     assert back.digest == naive(small).digest
-    with pytest.raises(PlanError, match="no corner"):
-        bordered(naive(large), parse_target(small))
+    refuses("no corner", bordered, naive(large), parse_target(small))
 
 
 class FakeArray:
@@ -232,8 +230,7 @@ def test_a_lost_gpu_is_one_line_and_the_checkpoint_remains(two_gpus):
     fleet.launch(500)
     saved = fleet.to_arrays()
     two_gpus.lost = True
-    with pytest.raises(DeviceLostError, match=r"GPU 0 does not answer any more: FakeError: unspecified.*resume"):
-        fleet.launch(500)
+    refuses_with(DeviceLostError, r"GPU 0 does not answer any more: FakeError: unspecified.*resume", fleet.launch, 500)
     two_gpus.lost = False
     again = Fleet([start], POLICY, seed=2, walkers=6)
     again.take_arrays(saved)
@@ -247,8 +244,7 @@ def test_walkers_fill_the_gpus_by_default(two_gpus):
         blocks = fleet.resources[0]["blocks_per_multiprocessor"]
         assert fleet.walkers == number * 32 * blocks
     for device, message in (("cuda:2", "no GPU 2"), ("cuda:", "not known"), ("cuda:0,x", "not known")):
-        with pytest.raises(PlanError, match=message):
-            Fleet([naive("3x3x3")], POLICY, device=device)
+        refuses(message, Fleet, [naive("3x3x3")], POLICY, device=device)
 
 
 def session_of(walk="flip", name="3x3x3", walkers=6, seed=4, policy=None):
@@ -293,8 +289,7 @@ def test_scores_of_a_biased_walk_are_ranks():
     for reached, terms in zip(bounded.ranks.tolist(), bounded.terms(np.arange(6)), strict=True):
         full = full_and_half(terms.to_scheme())[0]
         assert (reached <= 17) == (23 * terms.rank + 31 * full <= 23 * 17 + 31 * 9)
-    with pytest.raises(PlanError, match="keeps no products"):
-        session_of(policy=Policy(keep=2))
+    refuses("keeps no products", session_of, policy=Policy(keep=2))
 
 
 @pytest.mark.slow

@@ -100,7 +100,7 @@ def test_finds_are_stored_where_no_stored_scheme_is_as_good():
         updater.take(best)
     assert updater.gained == 0
     assert told == []
-    fresh = parse_target("3x3x3:blocks(LF./FF./..F,FFF/FFF/FFF,FFF/FFF/FFF)")
+    fresh = parse_target("3x3x3:blocks(LF./FF./F.F,FFF/FFF/FFF,FFF/FFF/FFF)")
     with FrontUpdater([fresh], "Z", 1, told.append) as updater:
         walk = DirectedWalk(fresh, Front(updater.starts(fresh)), device="cpu", walkers=16, on_find=updater.take)
         for number in range(3):
@@ -116,7 +116,7 @@ def test_finds_are_stored_where_no_stored_scheme_is_as_good():
 
 
 def test_an_interruption_loses_no_find():
-    target = parse_target("3x3x3:blocks(FL./FF./..F,FFF/FFF/FFF,FFF/FFF/FFF)")
+    target = parse_target("3x3x3:blocks(FL./FF./.FF,FFF/FFF/FFF,FFF/FFF/FFF)")
     finds = []
     walk = DirectedWalk(target, Front([flat(naive(target))]), device="cpu", walkers=16, on_find=finds.append)
     walk.turn(0, 0.0, steps=20_000)

@@ -22,11 +22,7 @@ from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept, TurnBegun
 from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.gaps import Gap
-from lcma.search.improve.history import (
-    KEEN_SECONDS,
-    Choice,
-    walk_of,
-)
+from lcma.search.improve.history import KEEN_SECONDS, Choice, walk_of
 from lcma.search.improve.neighbours import routes
 from lcma.search.lifting.lift import Lift, lift
 from lcma.search.lifting.ternary import after_flips

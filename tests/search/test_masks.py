@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.schemes_db import Z, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.resolve import resolve
@@ -12,6 +11,8 @@ from lcma.search import RunConfig, find, score_of
 from lcma.search.format_moves.corners import restricted
 from lcma.search.starts import mask_start
 from lcma.verify import certify
+
+from ..refusal import refuses
 
 MASKS = {
     "tridiagonal": ("FF../FFF./.FFF/..FF", 34),
@@ -44,8 +45,7 @@ def test_a_general_scheme_restricted_to_random_blocks_is_exact(seed):
             continue
         found = restricted(resolve(whole)[0], target)
         assert certify(found).rank == found.rank <= resolve(whole)[0].rank
-    with pytest.raises(PlanError, match="can't be restricted"):
-        restricted(resolve("strassen")[0], target)
+    refuses("can't be restricted", restricted, resolve("strassen")[0], target)
 
 
 def test_a_mask_starts_from_the_better_of_its_blocks_and_the_full_product(home):
@@ -69,8 +69,7 @@ def test_walks_on_a_mask_start_from_the_restricted_scheme_and_from_naive(home):
     start = mask_start(target, Z)
     config = RunConfig(HALVES, ring="Z2", rounds=1, start=start, naive_too=True)
     assert [terms.rank for terms in config.starts] == [start.rank, naive(target).rank]
-    with pytest.raises(PlanError, match="naive_too is for walks from a start"):
-        RunConfig(HALVES, rounds=1, naive_too=True)
+    refuses("naive_too is for walks from a start", RunConfig, HALVES, rounds=1, naive_too=True)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("twin", marks=pytest.mark.slow)])

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcma.errors import PlanError
 from lcma.schemes_db import Q, Scheme, Z, parse_target
 from lcma.search.terms.packed import PackedTerms, lanes_for
 from lcma.verify import certify
 
+from ..refusal import refuses
 from .plain_terms import holds
 
 NAMES = ["1x1x1", "2x3x4", "4x4x4", "3x3x3:tri-left", "4x4x4:tri-out", "3x3x2:tri-left:upper", "8x8x8"]
@@ -39,17 +39,14 @@ def test_from_integers_takes_parities():
     one = np.array([[[3]]])
     assert PackedTerms.from_scheme(Scheme.from_arrays(target, one, -one, one, Z)).words.tolist() == [[1], [1], [1]]
     half = Scheme.from_arrays(target, one, one, one, Q, denominators=(2, 1, 1))
-    with pytest.raises(PlanError, match="even denominator"):
-        PackedTerms.from_scheme(half)
+    refuses("even denominator", PackedTerms.from_scheme, half)
 
 
 @pytest.mark.parametrize(("name", "message"), [("9x8x1", "at most 64"), ("1x9x9", "at most 64"), ("16x16x16", "512")])
 def test_too_large_is_refused_with_the_limit(name, message):
-    with pytest.raises(PlanError, match=message):
-        PackedTerms.naive(parse_target(name))
+    refuses(message, PackedTerms.naive, parse_target(name))
 
 
 def test_lanes():
     assert [lanes_for(n) for n in (1, 64, 65, 128, 129, 256, 257, 512)] == [1, 1, 2, 2, 4, 4, 8, 8]
-    with pytest.raises(PlanError, match="512"):
-        lanes_for(513)
+    refuses("512", lanes_for, 513)

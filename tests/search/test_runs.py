@@ -21,6 +21,8 @@ from lcma.search.runs.snapshot import restore, snapshot
 from lcma.verify import certify
 from lcma.workbench.interrupts import Interrupts
 
+from ..refusal import refuses, refuses_with
+
 # Many short rounds that find much, so that a kill falls between two checkpoints.
 COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "walks": 4, "steps": 20_000, "count": 10**6}
 TWIN = {"target": "3x3x3", "rank": 22, "ring": "Z2", "device": "twin", "walks": 32, "steps": 2000, "seed": 1}
@@ -205,12 +207,10 @@ def test_the_second_signal_gives_the_round_up(tmp_path, unbroken):
 def test_a_folder_is_of_one_process_and_one_run(tmp_path):
     folder = tmp_path / "run"
     search(folder, 1)
-    with pytest.raises(RunFolderError, match="holds a run already"):
-        search(folder, 1)
+    refuses_with(RunFolderError, "holds a run already", search, folder, 1)
     held = RunFolder.open(folder)
     assert status(folder).word == "running"
-    with pytest.raises(RunFolderError, match=f"in use by process {os.getpid()}"):
-        resume(folder, rounds=2)
+    refuses_with(RunFolderError, f"in use by process {os.getpid()}", resume, folder, rounds=2)
     held.close()
     assert resume(folder, rounds=2).rounds == 2
 
@@ -220,12 +220,10 @@ def test_a_folder_of_other_code_is_refused_but_can_be_merged(tmp_path):
     result = search(folder, 4)
     about = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**about, "code": "0123"}))
-    with pytest.raises(RunFolderError, match="made by other code"):
-        resume(folder)
+    refuses_with(RunFolderError, "made by other code", resume, folder)
     assert sorted(found.scheme.digest for found in merge([folder])[1]) == digests(result)
     (folder / "run.json").write_text(json.dumps({**about, "lcma_run": 99}))
-    with pytest.raises(RunFolderError, match="format 99"):
-        status(folder)
+    refuses_with(RunFolderError, "format 99", status, folder)
 
 
 def test_a_scheme_that_was_tampered_with_is_rejected(tmp_path):
@@ -235,8 +233,7 @@ def test_a_scheme_that_was_tampered_with_is_rejected(tmp_path):
     product = record["scheme"]["products"][0]
     product["u"], product["v"] = product["v"], product["u"]
     (folder / "found.jsonl").write_text(json.dumps(record) + "\n")
-    with pytest.raises(RunFolderError, match="not valid"):
-        resume(folder, rounds=31)
+    refuses_with(RunFolderError, "not valid", resume, folder, rounds=31)
 
 
 def test_a_full_disk_loses_nothing(tmp_path, unbroken, monkeypatch):
@@ -251,8 +248,7 @@ def test_a_full_disk_loses_nothing(tmp_path, unbroken, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(RunFolderError, match=r"No space left on device.*free some space"):
-            search(folder, 60)
+        refuses_with(RunFolderError, r"No space left on device.*free some space", search, folder, 60)
     before = lines(folder)
     assert len(before) > 0
     assert all(Record.from_line(line) for line in before)
@@ -269,8 +265,7 @@ def test_a_checkpoint_that_can_not_be_written_leaves_the_last_one(tmp_path, monk
 
     with monkeypatch.context() as patch:
         patch.setattr("lcma.search.runs.folder.write_atomic", full)
-        with pytest.raises(RunFolderError, match="No space left"):
-            resume(folder, rounds=4)
+        refuses_with(RunFolderError, "No space left", resume, folder, rounds=4)
     assert status(folder).round == 2
 
 
@@ -279,8 +274,7 @@ def test_a_bad_search_leaves_no_folder(tmp_path):
         with pytest.raises(PlanError):
             search(tmp_path / "run", 1, **bad)
     assert not (tmp_path / "run").exists()
-    with pytest.raises(RunFolderError, match="holds no run"):
-        status(tmp_path)
+    refuses_with(RunFolderError, "holds no run", status, tmp_path)
 
 
 def test_merging_takes_each_scheme_once(tmp_path):
@@ -291,11 +285,9 @@ def test_merging_takes_each_scheme_once(tmp_path):
     assert {found.scheme.digest for found in finds} == {*digests(first), *digests(second)}
     written = (tmp_path / "all.jsonl").read_text().splitlines()
     assert [Record.from_line(line).found.scheme.digest for line in written] == [one.scheme.digest for one in finds]
-    with pytest.raises(RunFolderError, match=r"all\.jsonl can.t be written"):
-        merge([tmp_path / "a"], tmp_path / "all.jsonl")
+    refuses_with(RunFolderError, r"all\.jsonl can.t be written", merge, [tmp_path / "a"], tmp_path / "all.jsonl")
     find("2x2x2", rank=7, ring="Z2", out=tmp_path / "d")
-    with pytest.raises(RunFolderError, match="merge like with like"):
-        merge([tmp_path / "a", tmp_path / "d"])
+    refuses_with(RunFolderError, "merge like with like", merge, [tmp_path / "a", tmp_path / "d"])
 
 
 def test_snapshots_have_a_schema():
@@ -309,8 +301,7 @@ def test_snapshots_have_a_schema():
         def __init__(self):
             self.words, self.steps, self.name = np.arange(3), 4, "x"
 
-    with pytest.raises(PlanError, match="declare no STATE"):
-        snapshot([Odd()])
+    refuses("declare no STATE", snapshot, [Odd()])
     walkers = [Plain(), Plain()]
     walkers[1].words += 5
     saved = snapshot(walkers)
@@ -321,10 +312,8 @@ def test_snapshots_have_a_schema():
     assert others[1].words.tolist() == [5, 6, 7]
     assert others[0].steps == 4
     for wrong in ([Plain()], [Odd()]):
-        with pytest.raises(PlanError, match=r"does not fit|declare no"):
-            restore(wrong, saved)
-    with pytest.raises(PlanError, match="does not fit these walks: it has words"):
-        restore(others, {"words": saved["words"]})
+        refuses(r"does not fit|declare no", restore, wrong, saved)
+    refuses("does not fit these walks: it has words", restore, others, {"words": saved["words"]})
 
 
 def test_a_run_of_stages_reports_its_stage(tmp_path):

@@ -15,6 +15,8 @@ from lcma.schemes_db.target import Target
 from lcma.verify import ApproximateReport, judge, load, verify_file
 from lcma.verify.approximate import judge_approximations
 
+from ..refusal import refuses_with
+
 W_STATE = Target.of_terms([(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 0, 1)])
 """The tensor of rank 3 and border rank 2: e^-1 ((a0 + e a1)(b0 + e b1)(c0 + e c1) - a0 b0 c0) = it + O(e)."""
 
@@ -142,9 +144,7 @@ def test_files_are_verified_loaded_rounded_and_refused(strassen, tmp_path):
     ("m1 = (" + "eps*" * 101 + "a11)(b11)\nc11 = m1", "power beyond 100"),
 ])  # fmt: skip
 def test_what_can_not_be_read_is_refused_in_one_line(text, message):
-    with pytest.raises(SchemeFormatError, match=message) as raised:
-        report_of(text)
-    assert "\n" not in str(raised.value)
+    refuses_with(SchemeFormatError, message, report_of, text)
 
 
 def test_products_beyond_double_precision_are_refused_in_one_line():

@@ -18,6 +18,8 @@ from lcma.verify import certify, check, judge
 from lcma.verify.randomized import refuted
 from lcma.workbench.cli import main
 
+from ..refusal import refuses_with
+
 SHEAR = 3 * 10**24 + 7
 
 
@@ -143,16 +145,13 @@ def test_a_declared_field_reduces_them():
 
 def test_they_are_neither_certified_nor_kept_nor_run(home):
     scheme = sheared()
-    with pytest.raises(VerifyOnlyError, match="neither kept nor run"):
-        certify(scheme)
-    with pytest.raises(LcmaError, match="by exact, not by randomized"):
-        check(scheme, "randomized")
+    refuses_with(VerifyOnlyError, "neither kept nor run", certify, scheme)
+    refuses_with(LcmaError, "by exact, not by randomized", check, scheme, "randomized")
     other = certify(lcma.resolve("strassen")[0])
     forged = type(other)(other.target, other.ring, other.rank, scheme.digest, other.proofs, other.version)
     with Catalog.open() as catalog, pytest.raises(VerifyOnlyError, match="not kept"):
         catalog.add(scheme, forged)
-    with pytest.raises(VerifyOnlyError, match="neither kept nor run"):
-        lcma.matmul(np.ones((4, 4)), np.ones((4, 4)), scheme=scheme)
+    refuses_with(VerifyOnlyError, "neither kept nor run", lcma.matmul, np.ones((4, 4)), np.ones((4, 4)), scheme=scheme)
 
 
 @pytest.mark.parametrize("command", [["add", "FILE"], ["convert", "FILE", "-", "--to", "exp"], ["show", "FILE"]])

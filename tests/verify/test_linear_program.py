@@ -18,6 +18,8 @@ from lcma.verify.linear_program import ProgramReport
 from lcma.verify.report import certified_scheme
 from lcma.workbench.cli import main
 
+from ..refusal import refuses_with
+
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in resolve("strassen")[0].factors)
 
 
@@ -130,10 +132,8 @@ def test_outputs_by_the_transpose_are_found(short):
 
 def test_fractions_are_over_q_and_not_over_z(short):
     assert report_of(FRACTIONS).ring.name == "Q"
-    with pytest.raises(SchemeFormatError, match="denominators, which ring Z has not"):
-        report_of(FRACTIONS, ring=parse_ring("Z"))
-    with pytest.raises(SchemeFormatError, match="over Z and Q only"):
-        report_of(FRACTIONS, ring=parse_ring("Z2"))
+    refuses_with(SchemeFormatError, "denominators, which ring Z has not", report_of, FRACTIONS, ring=parse_ring("Z"))
+    refuses_with(SchemeFormatError, "over Z and Q only", report_of, FRACTIONS, ring=parse_ring("Z2"))
 
 
 def test_the_sums_of_a_program_are_bounded():
@@ -148,8 +148,7 @@ def test_the_sums_of_a_program_are_bounded():
 
 
 def test_it_is_neither_kept_nor_used(short, home, tmp_path, capsys):
-    with pytest.raises(VerifyOnlyError, match="neither kept nor run"):
-        certified_scheme(report_of(program(1)))
+    refuses_with(VerifyOnlyError, "neither kept nor run", certified_scheme, report_of(program(1)))
     path = tmp_path / "short.slp"
     path.write_text(program(1))
     assert main(["verify", str(path)]) == 0

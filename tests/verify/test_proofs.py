@@ -19,6 +19,7 @@ from lcma.verify.primes import fresh_generator, primes_below, random_prime
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
 from lcma.workbench import cli
 
+from ..refusal import refuses_with
 from .faults_of_schemes import changed, single_changes
 
 
@@ -68,8 +69,7 @@ def test_the_first_wrong_equation_is_named(strassen):
     assert got == first.got != first.wanted
     assert str(first) == "coefficient of A[1,2] B[1,2] in C[1,2] is 1, wanted 0"
     assert f"{outcome.wrong} of 64 equations fail" in outcome.explain()
-    with pytest.raises(VerificationError, match=r"A\[1,2\] B\[1,2\] in C\[1,2\] is 1, wanted 0"):
-        lcma.certify(bad)
+    refuses_with(VerificationError, r"A\[1,2\] B\[1,2\] in C\[1,2\] is 1, wanted 0", lcma.certify, bad)
 
 
 def test_what_holds_mod_2_only_is_said(strassen):
@@ -145,8 +145,7 @@ def test_certificates_are_checked_again(strassen):
     assert certificate.digest == strassen.digest
     assert lcma.recheck(strassen, certificate).methods == certificate.methods
     assert lcma.schemes_db.Certificate.from_json(certificate.to_json()) == certificate
-    with pytest.raises(VerificationError, match="is of"):
-        lcma.recheck(lcma.resolve("winograd")[0], certificate)
+    refuses_with(VerificationError, "is of", lcma.recheck, lcma.resolve("winograd")[0], certificate)
 
 
 @pytest.mark.parametrize("data", [
@@ -154,13 +153,11 @@ def test_certificates_are_checked_again(strassen):
     {"target": 1, "ring": "Z", "rank": 7, "digest": "", "version": "", "proofs": [{"method": "x"}]},
 ])  # fmt: skip
 def test_what_is_no_certificate_is_refused(data):
-    with pytest.raises(lcma.SchemeFormatError, match="not a certificate"):
-        lcma.schemes_db.Certificate.from_json(data)
+    refuses_with(lcma.SchemeFormatError, "not a certificate", lcma.schemes_db.Certificate.from_json, data)
 
 
 def test_an_unknown_method_is_refused(strassen):
-    with pytest.raises(LcmaError, match="choose one of exact, randomized"):
-        lcma.check(strassen, "hopeful")
+    refuses_with(LcmaError, "choose one of exact, randomized", lcma.check, strassen, "hopeful")
 
 
 def test_the_bound_on_sums_is_of_magnitudes(strassen):
@@ -219,8 +216,7 @@ def test_a_recheck_draws_its_own_primes(strassen, tmp_path, capsys):
     error = randomized._error_per_round(wrong) * len(primes)
     proof = dataclasses.replace(right.proofs[0], primes=primes, rounds=len(primes), error_log2=error, full=8)
     forged = dataclasses.replace(right, digest=wrong.digest, rank=8, proofs=(proof,))
-    with pytest.raises(VerificationError, match="not valid"):
-        lcma.recheck(wrong, forged)
+    refuses_with(VerificationError, "not valid", lcma.recheck, wrong, forged)
     path = tmp_path / "forged.json"
     path.write_text(lcma_json.render(wrong, forged))
     assert cli.main(["verify", "--recheck", str(path)]) == 1

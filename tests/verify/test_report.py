@@ -12,6 +12,8 @@ from lcma.schemes_db.formats.reading import C, Reading
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import judge
 
+from ..refusal import refuses_with
+
 
 def write(tmp_path, name, text):
     path = tmp_path / name
@@ -73,8 +75,7 @@ def test_a_wrong_scheme_is_refused_with_its_first_wrong_equation(tmp_path, stras
     assert not report.ok
     assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: ")
     assert report.to_json()["failure"] in report.headline()
-    with pytest.raises(VerificationError, match="equations fail"):
-        lcma.load(path)
+    refuses_with(VerificationError, "equations fail", lcma.load, path)
 
 
 def test_headline_and_json(tmp_path, strassen):
@@ -90,10 +91,8 @@ def test_headline_and_json(tmp_path, strassen):
 
 
 def test_missing_files_and_folders_are_named(tmp_path):
-    with pytest.raises(SchemeFormatError, match="No such file"):
-        lcma.load(tmp_path / "none.json")
-    with pytest.raises(SchemeFormatError, match="is a folder"):
-        lcma.load(tmp_path)
+    refuses_with(SchemeFormatError, "No such file", lcma.load, tmp_path / "none.json")
+    refuses_with(SchemeFormatError, "is a folder", lcma.load, tmp_path)
 
 
 def test_zero_unused_and_doubled_products_are_noted(strassen):
@@ -111,8 +110,7 @@ def test_zero_unused_and_doubled_products_are_noted(strassen):
     ("3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 3 R\n1 1 1\n0 0 0\n", "polynomials"),
 ])  # fmt: skip
 def test_what_is_no_scheme_of_matrices_is_refused_by_name(text, message):
-    with pytest.raises(SchemeFormatError, match=message):
-        parse_text(text)
+    refuses_with(SchemeFormatError, message, parse_text, text)
 
 
 def test_of_two_candidates_with_one_convention_each_has_its_own_verdict(strassen):

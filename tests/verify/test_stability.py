@@ -8,6 +8,8 @@ from lcma.schemes_db.costs import growth_factor
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify.stability import UNIT_ROUNDOFF, error_bound, measure, prefactor
 
+from ..refusal import refuses_with
+
 
 def plain_prefactor(scheme):
     """The definition, output by output and product by product."""
@@ -70,11 +72,7 @@ def test_a_callable_is_measured_in_the_place_of_evaluation(strassen):
 
 
 def test_what_has_no_error_analysis_is_refused(strassen):
-    with pytest.raises(LcmaError, match="choose one of float64, float32, float16"):
-        error_bound(strassen, 8, dtype="int64")
-    with pytest.raises(LcmaError, match="no product of real matrices"):
-        measure(strassen.over_z2())
-    with pytest.raises(LcmaError, match="take fewer levels"):
-        measure(strassen, levels=9)
-    with pytest.raises(LcmaError, match="measured on one level"):
-        measure(lcma.resolve("eca-stage1")[0], levels=2)
+    refuses_with(LcmaError, "choose one of float64, float32, float16", error_bound, strassen, 8, dtype="int64")
+    refuses_with(LcmaError, "no product of real matrices", measure, strassen.over_z2())
+    refuses_with(LcmaError, "take fewer levels", measure, strassen, levels=9)
+    refuses_with(LcmaError, "measured on one level", measure, lcma.resolve("eca-stage1")[0], levels=2)

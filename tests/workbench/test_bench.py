@@ -164,9 +164,8 @@ def test_nothing_is_timed_before_every_result_is_right():
     assert (timings.errors, called[2:]) == ({"a": 0.5, "b": 2.0}, ["a", "b", "a", "b", "b", "a"])
 
 
-def test_the_command_names_its_suites_and_refuses_others(run):
+def test_the_command_names_its_suites(run):
     assert "causal      triangular products" in run.ok("bench")
-    run.refused(2, "suite 'no_such_suite' is not known", "bench", "no-such-suite")
 
 
 def test_a_suite_of_which_no_row_can_run_writes_nothing(run, tmp_path, counted):
@@ -260,7 +259,7 @@ class Counting:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_cold_plan_prices_few_of_the_candidates(device):
     """For the shipped machines, at the sizes of row "planning"."""
-    for size in cpu.NEW_SIZES[::20]:
+    for size in cpu.NEW_SIZES[::40]:
         request, priced = Request(size, size, size, device=device), []
         counting = {key: Counting(strategy, priced) for key, strategy in strategies(device).items()}
         decision = decide(request, machine_for(request), counting)

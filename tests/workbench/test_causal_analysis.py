@@ -5,9 +5,10 @@ from fractions import Fraction
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.workbench.analysis import causal
 from lcma.workbench.analysis.counts import MODELS, PRINTED, Operations, operations, saved, standard, traffic
+
+from ..refusal import refuses
 
 
 @pytest.mark.parametrize("product", ["QK", "PV"])
@@ -64,7 +65,5 @@ def test_the_command_counts_measures_and_draws(home, run, tmp_path, monkeypatch)
 
 
 def test_other_schemes_are_refused(strassen):
-    with pytest.raises(PlanError, match="no rotation"):
-        operations(strassen, "QK", 64, 64)
-    with pytest.raises(PlanError, match="at least 0"):
-        operations(strassen, "QK", 64, 64, -1)
+    refuses("no rotation", operations, strassen, "QK", 64, 64)
+    refuses("at least 0", operations, strassen, "QK", 64, 64, -1)

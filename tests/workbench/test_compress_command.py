@@ -154,36 +154,6 @@ def test_a_damaged_part_is_done_again(run, model, tmp_path, monkeypatch):
     assert run.json("compress", model, "--out", out, "--kind", "low-rank:rank=3")["resumed"] == len(parts) - 1
 
 
-def test_what_cannot_be_done_is_said_in_one_line_and_nothing_is_written(run, model, tmp_path):
-    arrays, out = tensors(), tmp_path / "out.safetensors"
-    arrays["up.weight"][3, 4] = np.nan
-    nan = write(tmp_path / "nan.safetensors", arrays)
-    cut = tmp_path / "cut.safetensors"
-    cut.write_bytes(model.read_bytes()[:-5])
-    np.save(tmp_path / "odd.npy", np.ones((3, 5)))
-    cases = [
-        ((nan, "--out", out), 65, "up.weight holds NaN or infinity"),
-        ((cut, "--out", out), 65, "needs 448 bytes"),
-        ((tmp_path / "none.safetensors", "--out", out), 65, "can't be read"),
-        ((model, "--out", out, "--kind", "low-rank:rank=8"), 2, "head: rank 8 exceeds 7"),
-        ((model, "--out", out, "--kind", "monarch:blocks=4:rank=5"), 2, "exceeds 4"),
-        ((model, "--out", out, "--kind", "low-rank:budget=1.5"), 2, "between 0 and 1"),
-        ((model, "--out", model), 3, "the same file as"),
-        ((model, "--out", out, "--layer", "up"), 2, "must be NAME=WHAT"),
-        ((model, "--out", out, "--layer", "up=svd"), 2, "kind 'svd' is not known"),
-        ((model, "--out", out, "--layer", "up=monarch:size=4"), 2, "is no option"),
-        ((model, "--out", out, "--kind", "(1,8,6,2)(2,9,12,1)"), 2, "do not compose"),
-        ((model, "--out", out, "--layer", "*=dense"), 3, "no linear weight was taken"),
-        ((model, "--out", out, "--kind", "monarch:blocks=5"), 3, "up: blocks = 5 must divide the 16 inputs"),
-        ((model, "--out", out, "--calibration", tmp_path / "odd.npy"), 3, "fits no layer"),
-        ((model,), 2, "--out"),
-    ]
-    for arguments, wanted, message in cases:
-        run.refused(wanted, message, "compress", *arguments)
-    assert not out.exists()
-    assert not (tmp_path / "out.safetensors.layers").exists()
-
-
 def test_a_dry_run_shows_layers_and_structures(run, model):
     rows = run.json("compress", model, "--kind", "blast:blocks=4", "--dry-run")["layers"]
     assert [row["layer"] for row in rows] == ["up", "down", "head"]

@@ -5,6 +5,8 @@ import pty
 import subprocess
 import sys
 import threading
+import tomllib
+from pathlib import Path
 
 import click
 import numpy as np
@@ -34,23 +36,7 @@ def inputs(tmp_path, home, run):
     return folder
 
 
-WRITING = [
-    "convert s.exp there --to exp",
-    "export strassen --out there",
-    "compose 2x2x3 --out there",
-    "additions strassen --time 1s --out there",
-    "verify s.exp --certificate there.json",
-    "report catalogue --out there",
-    "run strassen a.npy a.npy --out there",
-    "run strassen a.npy a.npy --ring Z2 --out there.npz",
-    "explore strassen --out there",
-    "explore strassen --out there.svg",
-    "analyse causal --picture there.svg",
-    "structure a.npy --patterns (1,4,4,2)(2,4,4,1) --out there.npz",
-    "structure a.npy --picture there.svg",
-    "compress m.safetensors --kind low-rank:rank=1 --out there.safetensors",
-    "merge in --out there",
-]
+WRITING = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))["writing"]
 
 
 @pytest.mark.parametrize("line", WRITING)

@@ -1,7 +1,7 @@
 """Ctrl-C in every command that can run long: exit 130 in time, and what was kept can be read.
 
-Each command runs as a process of its own, as at a terminal. The fast suite interrupts the solver and a search as soon
-as they say what they do; the slow one the whole list, 3 s after the start.
+Each command runs as a process of its own, as at a terminal. The fast suite interrupts a search as soon as
+it says what it does; the slow one the whole list, 3 s after the start.
 """
 
 import contextlib
@@ -9,6 +9,8 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -19,25 +21,7 @@ from lcma.workbench.interrupts import SAME, Interrupts
 LIMIT = 10.0
 """Seconds from the signal to the end of the process: 2 on a machine that does nothing else, more beside other tests."""
 
-FAST = {
-    "solve": ["solve", "2x3x3", "--rank", "14", "--time", "10m"],
-    "search": ["search", "4x4x4", "--rank", "46", "--ring", "Z2", "--time", "10m", "--steps", "1000000000"],
-}
-SLOW = {
-    "search by triples": ["search", "2x4x5", "--rank", "32", "--by", "triples", "--time", "10m"],
-    "search of threads": ["search", "5x5x5", "--rank", "90", "--jobs", "2", "--time", "10m"],
-    "search of half blocks": ["search", "4x4x4:tri-out", "--time", "10m"],
-    "improve": ["improve", "6x6x7", "--time", "10m"],
-    "improve fronts": ["improve", "4x4x4:tri-out", "--time", "10m"],
-    "recombine": ["recombine", "4x4x4:49", "4x4x4-r49-additions", "--time", "10m"],
-    "additions": ["additions", "4x5x6", "--time", "10m"],
-    "additions --all": ["additions", "--all", "--time", "10m"],
-    "explore": ["explore", "5x5x5", "--radius", "9", "--limit", "100000000"],
-    "lift": ["lift", "4x4x4-r47-mod2"],
-    "site": ["site", "OUT"],
-    "demo": ["demo"],
-    "bench": ["bench", "search"],
-}
+LONG = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))["long"]
 """The commands that can run longer than 3 s."""
 
 
@@ -72,10 +56,9 @@ def interrupted(command, folder, seconds=None):
     return process.returncode, time.perf_counter() - begin, out, said + err
 
 
-@pytest.mark.parametrize("name", [*FAST, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)])
+@pytest.mark.parametrize("name", ["search", *(pytest.param(x, marks=pytest.mark.slow) for x in LONG if x != "search")])
 def test_ctrl_c_ends_a_command_in_time(run, warm_home, tmp_path, name):
-    command = {**FAST, **SLOW}[name]
-    code, seconds, _, err = interrupted(command, tmp_path, 3.0 if name in SLOW else None)
+    code, seconds, _, err = interrupted(LONG[name].split(), tmp_path, None if name == "search" else 3.0)
     assert code in (130, -signal.SIGINT), err  # killed: the interpreter was still starting; shells say 130, too
     assert seconds <= LIMIT, err
     assert "Traceback" not in err

@@ -48,10 +48,7 @@ def test_refusals_are_one_line_and_exit_3(run, tmp_path):
     run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run")
     for arguments in (
         ("search", "2x2x2", "--rank", 7, "--out", tmp_path / "run"),
-        ("resume", tmp_path / "nothing"),
-        ("status", tmp_path),
         ("merge", tmp_path / "run", tmp_path),
-        ("search", "2x2x2", "--ring", "Z5", "--rank", 7),
     ):
         run.refused(3, "", *arguments)
 
@@ -73,8 +70,6 @@ def test_starts_and_ladders_by_name(run):
     assert "extension along m, flip walk" in shown
     for start in ("naive", "compose", "2x3x3-r15", "laderman"):
         assert run("search", "2x3x3", "--rank", 14, "--start", start, "--rounds", 2, "--steps", 1000)[0] == 1
-    assert run("search", "3x3x3:tri-out", "--rank", 5, "--start", "compose")[0] == 2
-    assert run("search", "2x2x2", "--rank", 7, "--ladder", "2x2")[0] == 3
 
 
 def test_policy_and_objectives_are_options(run):
@@ -83,8 +78,6 @@ def test_policy_and_objectives_are_options(run):
     limits = ("--rounds", 6, "--steps", 20_000)
     text = run.ok("search", "4x4x4:tri-out", "--ring", "Z2", "--rank", 38, "--objective", "cost", *limits)
     assert "found <4x4x4:tri-out:3" in text
-    run.refused(2, "", "search", "2x2x2", "--objective", "beauty")
-    run.refused(2, "", "search", "2x2x2", "--device", "abacus")
 
 
 def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
@@ -98,7 +91,6 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
     assert [line.split()[0] for line in listed.splitlines()[2:]] == ["2x2x2", "2x2x4", "2x2x3"]
     listed = run("improve", "4x2x2,2x2x3", "--dry-run")[1]
     assert [line.split()[0] for line in listed.splitlines()[2:]] == ["2x2x4", "2x2x3"]
-    assert run("improve", "--dry-run")[0] == run("improve", "2x2x3", "--for", "closure", "--dry-run")[0] == 2
     monkeypatch.setattr(general, "board", lambda: ((2, 2, 2), (2, 2, 3)))
     planned = run.json("improve", "--for", "closure", "--dry-run")
     assert [(one["target"], one["rank"], one["best_known_rank"]) for one in planned] == [
@@ -114,19 +106,17 @@ def test_improving_goes_where_the_gaps_are(run, monkeypatch, tmp_path):
     text = run.said(0, "improve", "2x2x3", "--ring", "Z2", "--time", "1s")
     for words in ("2x2x3: by ", "found <2x2x3:11 over Z", "rank 12 before", r"1 gained in \d+ turns"):
         assert re.search(words, text)
-    assert run("improve")[0] == 2
-    assert run("improve", "2x2x3", "--device", "abacus")[0] == 2
 
 
 def test_an_improvement_goes_on_from_its_folder(run, home, tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "kept_ranks", lambda catalog, over: {})
     folder = tmp_path / "run"
-    run.ok("improve", "2x2x3,2x2x2", "--ring", "Z2", "--time", "2s", "--out", folder)
+    run.ok("improve", "2x2x3,2x2x2", "--ring", "Z2", "--time", "1s", "--out", folder)
     first = run.json("status", folder)[0]
     assert first["state"] == "finished"
     assert first["gained"] == len(first["schemes"]) >= 1  # a slow machine has but one turn
     assert run("improve", "2x2x3", "--out", folder)[0] == 3
-    again = json.loads(run("resume", folder, "--time", "3s", "--json")[1])
+    again = json.loads(run("resume", folder, "--time", "2s", "--json")[1])
     assert sum(again["turns"].values()) >= sum(first["turns"].values())
     assert again["gained"] >= first["gained"]
     assert run("resume", folder, "--rounds", 3)[0] == 2
@@ -186,7 +176,7 @@ def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, numbe
 
 
 def test_additions_writes_a_proven_program(run, tmp_path):
-    out = run.ok("additions", "winograd", "strassen", "--time", "2s", "--out", tmp_path / "p.json")
+    out = run.ok("additions", "winograd", "strassen", "--time", "0.5s", "--out", tmp_path / "p.json")
     assert "15 additions, proven" in out
     assert "left 4, right 4, out 7" in out
     program = Program.from_json(json.loads((tmp_path / "p.json").read_text()))
@@ -204,7 +194,6 @@ def test_solve_answers_in_words_and_codes(run):
     assert run.json("solve", "1x2x2", "--rank", 4)["answer"] == "found"
     assert run.json("list", "--where", "origin=user")[0]["rank"] == 4
     assert run("solve", "2x2x2", "--rank", 7, "--time", "0.0001s")[0] == 1
-    assert run("solve", "9x9x9", "--rank", 7)[0] == 3
 
 
 def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
@@ -221,8 +210,6 @@ def test_recombine_lift_and_explore_take_run_folders(run, tmp_path):
     assert (tmp_path / "g.png").read_bytes().startswith(b"\x89PNG")
     assert "schemes of rank 7, " in out
     assert (tmp_path / "g.graphml").read_text().startswith("<?xml")
-    assert run("lift", "strassen")[0] == 3
-    assert run("explore", "strassen", "laderman")[0] == 3
 
 
 def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
@@ -232,5 +219,3 @@ def test_bounds_are_options_that_the_run_remembers(run, tmp_path):
     assert "found <3x3x3:tri-out:17 over Z2>" in out
     policy = run.json("status", tmp_path / "a")[0]["config"]["resolved"][-1]["policy"]
     assert (policy["full"], policy["chance"], policy["nonzeros"]) == (9, 0.2, 6)
-    run.refused(3, "", "search", "2x2x2", "--full", 3)
-    run.refused(2, "", "search", "3x3x3:tri-out", "--rank", 16, "--chance", 1.5)

@@ -6,39 +6,17 @@ import pty
 import struct
 import subprocess
 import sys
+import tomllib
 from fcntl import ioctl
+from pathlib import Path
 from termios import TIOCSWINSZ
 
 import numpy as np
 
 from lcma.kernels import safetensors
 
-LINES = """
-list
-list --records
-list 3x3x3 --wide
-search 2x2x2 --rank 7 --seeds 2 --rounds 2
-search 2x2x2 --rank 7 --rounds 2 --out runs/one
-status runs/one
-merge runs/one
-improve 2x2x2 --time 1s --out runs/two
-status runs/two
-additions --all
-analyse causal --scheme eca-stage1
-plan 512 --explain
-suggest 4096 4096 4096 --top 3
-suggest 64 64 --density 0.5
-time strassen 64 --rounds 1
-tune 64 64 64 --rounds 1 --top 1
-structure weight.npy --density 0.5 --top 3
-structure weight.npy --patterns (1,4,4,4)(4,4,4,1)
-compress model.safetensors --dry-run
-compress model.safetensors --out small.safetensors --kind monarch:blocks=4
-bench choice --dry-run
-bench long --out rows --no-picture
-doctor --profile --device cpu
-"""
-"""All commands that print a table; `merge` and `doctor` call the same helper."""
+LINES = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))["tables"]
+"""All commands that print a table."""
 
 SCRIPT = """
 import json, os, sys
@@ -90,7 +68,7 @@ json.dump(tables, open("tables.json", "w"))
 
 def at_a_terminal(folder):
     """Run the lines in one process at a terminal; return its text, and the tables as (width, line, columns, rows)."""
-    (folder / "lines.json").write_text(json.dumps(LINES.strip().splitlines()))
+    (folder / "lines.json").write_text(json.dumps(LINES))
     (folder / "script.py").write_text(SCRIPT)
     rng = np.random.default_rng(0)
     np.save(folder / "weight.npy", rng.standard_normal((16, 16)).astype(np.float32))
@@ -122,9 +100,7 @@ def test_no_cell_of_any_table_is_folded(warm_home, tmp_path):
     text, tables = at_a_terminal(tmp_path)
     printed = [part.partition("</table>")[0].strip("\n").splitlines() for part in text.split("<table>\n")[1:]]
     assert len(printed) == len(tables)
-    assert {line.split()[0] for _, line, _, _ in tables} == {line.split()[0] for line in LINES.split("\n") if line} - {
-        "improve"
-    }
+    assert {line.split()[0] for _, line, _, _ in tables} == {line.split()[0] for line in LINES} - {"improve"}
     for (width, line, columns, rows), lines in zip(tables, printed, strict=True):
         assert len(lines) == len(rows) + 2, line  # a line a row, below the names of columns and the rule
         ends = [

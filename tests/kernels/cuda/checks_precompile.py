@@ -20,8 +20,8 @@ from lcma.kernels.planning.planner import plan_candidate
 from lcma.kernels.structured import decode
 from lcma.kernels.structured.block_low_rank import LowRank
 
+from ...refusal import refuses
 from ..gpu import H200, SCHEME, candidate
-from ..refusal import refuses
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from lcma.kernels.dense import fp8 as strategies_of_fp8
 from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve
 
+from ...refusal import refuses
 from ..gpu import H200, decision
-from ..refusal import refuses
 
 torch = pytest.importorskip("torch")
 

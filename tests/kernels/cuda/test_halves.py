@@ -9,8 +9,8 @@ from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Request
 from lcma.workbench.explanation import explanation
 
+from ...refusal import refuses
 from ..gpu import H200, decision
-from ..refusal import refuses
 
 SCALED_HALF = strategies("cuda")["dense", "scaled-half"]
 CUBE = (8192,) * 3

@@ -15,8 +15,8 @@ from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Layout, Request
 from lcma.schemes_db.resolve import resolve
 
+from ...refusal import refuses
 from ..gpu import H200
-from ..refusal import refuses
 
 torch = pytest.importorskip("torch")
 

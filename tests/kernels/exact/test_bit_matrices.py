@@ -6,7 +6,7 @@ import pytest
 import lcma
 from lcma.errors import SchemeFormatError
 
-from ..refusal import refuses
+from ...refusal import refuses, refuses_with
 
 BitMatrix = lcma.BitMatrix
 
@@ -66,10 +66,8 @@ def test_files_that_are_none_are_refused(tmp_path):
     np.savez(tmp_path / "b.npz", words=np.zeros((2, 2), np.uint64))
     np.savez(tmp_path / "c.npz", words=np.ones((2, 1), np.uint64), cols=0, bitorder="little")
     for name in "abc":
-        with pytest.raises(SchemeFormatError, match="is not a bit matrix"):
-            BitMatrix.load(tmp_path / f"{name}.npz")
-    with pytest.raises(SchemeFormatError, match="can't be read"):
-        BitMatrix.load(tmp_path / "none.npz")
+        refuses_with(SchemeFormatError, "is not a bit matrix", BitMatrix.load, tmp_path / f"{name}.npz")
+    refuses_with(SchemeFormatError, "can't be read", BitMatrix.load, tmp_path / "none.npz")
 
 
 @pytest.mark.parametrize(("make", "reason"), [

@@ -1,5 +1,8 @@
 """Predictions of exact products on an H200 against what `lcma time --ring --device cuda` measured there."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from lcma.kernels import decision_for
@@ -10,25 +13,7 @@ from ..gpu import H200
 
 pytest.importorskip("torch")
 
-ROWS = [
-    ("Z2", 32768, "auto", "leaf", 68.6),
-    ("Z2", 32768, "auto", "kernel", 55.6),
-    ("Z2", 32768, "4x4x4:47", "scheme", 47.6),
-    ("Z2", 32768, "4x4x5:60", "scheme", 49.5),
-    ("Z2", 32768, "4x5x5:73", "scheme", 54.6),
-    ("Z2", 32768, "strassen", "scheme", 51.5),
-    ("Z2", 65536, "auto", "leaf", 533.9),
-    ("Z2", 65536, "auto", "kernel", 436.7),
-    ("Z2", 65536, "4x4x4:47", "scheme", 344.8),
-    ("Z2", 65536, "4x4x5:60", "scheme", 354.8),
-    ("Z2", 65536, "4x4x4:47/2x2x2:7", "scheme", 347.2),
-    ("GF(1021)", 2048, "auto", "leaf", 0.632),
-    ("GF(1021)", 2048, "auto", "digits", 0.264),
-    ("GF(8388593)", 2048, "auto", "leaf", 0.968),
-    ("GF(8388593)", 2048, "auto", "digits", 0.475),
-    ("GF(1021)", 4096, "auto", "leaf", 3.503),
-    ("GF(1021)", 4096, "auto", "digits", 1.156),
-]
+ROWS = json.loads(Path(__file__).with_name("measured_h200.json").read_text(encoding="utf-8"))
 """Ring, size, scheme, strategy, milliseconds."""
 
 

@@ -14,7 +14,7 @@ from lcma.kernels.exact.schemes import ExactMap
 from lcma.kernels.exact.tensor_sums import TensorSums
 from lcma.kernels.ring import GF2, INTEGERS, exact_ring
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 
 def test_tensors_of_a_processor_are_multiplied_as_their_arrays():

@@ -19,7 +19,7 @@ from lcma.kernels.exact.schemes import given_chain
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.ring import GF2
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 BitMatrix = lcma.BitMatrix
 

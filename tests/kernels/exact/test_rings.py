@@ -25,7 +25,7 @@ from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
 from lcma.schemes_db import Q, Scheme, Target
 from lcma.verify import check_traced
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 sys.path.insert(0, str(Path(__file__).parent))
 

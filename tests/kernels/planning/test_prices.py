@@ -9,10 +9,10 @@ from lcma.kernels import Request, decision_for, strategies
 from lcma.kernels.request import structures_of
 from lcma.schemes_db.symmetry import Triangle
 
+from ...refusal import refuses
 from ..golden import chosen as golden
 from ..golden.differences import load
 from ..gpu import H200
-from ..refusal import refuses
 
 PLANS = load("plans.json")
 SAMPLE = load("requests.json")[::16]

@@ -18,7 +18,7 @@ from lcma.kernels import (
     unregister_strategy,
 )
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 
 class Sevens:

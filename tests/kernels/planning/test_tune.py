@@ -15,7 +15,7 @@ from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.request import structures_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 RATES = tuple(GemmRate(dtype, 64, 64, 64, 1e9) for dtype in ("float32", "float64"))
 SLOW = Profile("slow", "test", (), RATES, 5e10, 5e10, add_rate=1e12)

@@ -25,13 +25,10 @@ from lcma.kernels.structured.mixing import mix
 from lcma.kernels.structured.scalar import fused_places, is_fused, multiply_fused, multiply_gathered
 from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tiles import FactorTile, multiply_tiled
-from lcma.kernels.structured.transposition import (
-    gather_transposed,
-    scatter_transposed,
-)
+from lcma.kernels.structured.transposition import gather_transposed, scatter_transposed
 from lcma.kernels.structured.views import PERMUTED
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 CANARY = 7.5

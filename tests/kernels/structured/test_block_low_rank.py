@@ -7,7 +7,7 @@ from lcma import block_low_rank, kronecker
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
 from lcma.kernels.structured.published_layouts import SCALES
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 
 def blocks_of(structure, full):

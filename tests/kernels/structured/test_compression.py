@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 torch = pytest.importorskip("torch")
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 torch = pytest.importorskip("torch")
 

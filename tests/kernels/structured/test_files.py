@@ -9,7 +9,7 @@ from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.kronecker import FactoredMatrix
 from lcma.kernels.structured.matrix import is_operand_file
 
-from ..refusal import refuses
+from ...refusal import refuses, refuses_with
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
@@ -88,12 +88,9 @@ def test_damaged_files_are_refused(tmp_path):
     for structure in (kronecker.dense(8, 8), LowRank(8, 8, 2)):
         kronecker.save(other, FactoredMatrix.random(structure))
         other.write_bytes(other.read_bytes()[:-8])
-        with pytest.raises(SchemeFormatError, match="file does not hold them"):
-            kronecker.load(other)
-    with pytest.raises(SchemeFormatError, match="can't be read"):
-        kronecker.load(tmp_path / "missing.npz")
-    with pytest.raises(SchemeFormatError, match="can't be read"):
-        kronecker.load(tmp_path / "missing")
+        refuses_with(SchemeFormatError, "file does not hold them", kronecker.load, other)
+    refuses_with(SchemeFormatError, "can't be read", kronecker.load, tmp_path / "missing.npz")
+    refuses_with(SchemeFormatError, "can't be read", kronecker.load, tmp_path / "missing")
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -106,7 +103,7 @@ def test_changed_bytes_never_raise_anything_else(tmp_path, compressed):
     write(path, patterns=patterns, **{f"factor{i}": weights for i, weights in enumerate(matrix.factors, 1)})
     content = path.read_bytes()
     seen = set()
-    for _ in range(600):
+    for _ in range(300):
         changed = bytearray(content)
         for place in rng.integers(0, len(content), rng.integers(1, 4)):
             changed[place] = rng.integers(0, 256)
@@ -124,5 +121,4 @@ def test_changed_bytes_never_raise_anything_else(tmp_path, compressed):
             locked[place + flags] |= 1
             place = locked.find(start, place + 1)
     path.write_bytes(locked)
-    with pytest.raises(SchemeFormatError, match="encrypted"):
-        kronecker.load(path)
+    refuses_with(SchemeFormatError, "encrypted", kronecker.load, path)

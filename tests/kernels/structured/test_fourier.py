@@ -5,7 +5,7 @@ import pytest
 
 from lcma import kronecker
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 LIMITS = {"complex64": 1e-6, "complex128": 1e-14}
 

@@ -13,7 +13,7 @@ from lcma.kernels.structured.approximation import ALGORITHMS, two_factors
 from lcma.kernels.structured.naive import support
 from lcma.kernels.structured.pattern import chain_pattern, chain_rank
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 CHAINABLE = {
     "monarch": kronecker.monarch(32, 64, 4),

@@ -4,7 +4,7 @@ import copy
 
 import pytest
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 torch = pytest.importorskip("torch")
 

@@ -8,7 +8,7 @@ import pytest
 from lcma import kronecker
 from lcma.kernels.kronecker import FactoredMatrix
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])

@@ -18,7 +18,7 @@ from lcma.kernels.structured.pattern import (
     redundant_pair,
 )
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 SOME = [Pattern(1, 3, 2, 4), Pattern(2, 2, 5, 1), Pattern(3, 1, 2, 2), Pattern(2, 4, 3, 3), Pattern(5, 1, 1, 2)]
 

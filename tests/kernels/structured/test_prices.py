@@ -1,6 +1,8 @@
 """Predicted seconds of an H200 beside measured ones, and what the planner therefore chooses."""
 
 import itertools
+import json
+from pathlib import Path
 
 import pytest
 
@@ -39,31 +41,7 @@ def seconds_of(request, name):
     return sum(stage.seconds for stage in strategy.predict(candidate, request, machine))
 
 
-MEASURED = [
-    ((1, 192, 48, 2), "float32", "bsl", 0.5, {"strided": 0.043}),
-    ((1, 768, 192, 2), "float32", "bsl", 0.5, {"strided": 0.363}),
-    ((1, 64, 256, 16), "float32", "bsl", 0.5, {"strided": 0.315}),
-    ((3, 64, 64, 64), "float32", "bsl", 0.5, {"strided": 1.207}),
-    ((3, 64, 64, 64), "float32", "bsf", 0.3, {"strided": 3.973, "tiled, tile 1": 6.055, "widened": 47.71}),
-    (
-        (16, 64, 64, 64),
-        "tf32x3",
-        "bsf",
-        0.3,
-        {"tiled, tile 0": 18.876, "tiled, tile 1": 22.276, "tiled, tile 2": 15.885},
-    ),
-    ((6, 64, 64, 1), "tf32x3", "bsf", 0.3, {"strided": 0.053, "tiled, tile 0": 0.037}),
-    ((3, 64, 64, 64), "float16", "bsf", 0.3, {"tiled, tile 0": 1.962, "tiled, tile 2": 2.247, "widened": 2.898}),
-    ((1, 256, 256, 4), "float16", "bsf", 0.3, {"strided": 0.161, "tiled, tile 0": 0.336, "widened": 0.075}),
-    ((1, 64, 256, 1), "float16", "bsf", 0.3, {"strided": 0.034, "tiled, tile 1": 0.030}),
-]
-CHOSEN = [
-    ((3, 64, 64, 64), "bfloat16", "bsf", 0.3, {"transposed": 1.046, "widened": 2.894, "strided": 3.083}),
-    ((32, 96, 96, 4), "float32", "bsf", 0.3, {"transposed": 3.292, "strided": 3.629, "widened": 4.902}),
-    ((32, 96, 96, 4), "float16", "bsf", 0.3, {"transposed": 1.074, "widened": 0.411, "strided": 1.886}),
-    ((1, 2, 2, 2048), "float32", "bsl", 0.45, {"gather": 0.236}),
-    ((1, 8, 8, 128), "float32", "bsf", 0.45, {"gather": 0.104}),
-]
+MEASURED, CHOSEN = json.loads(Path(__file__).with_name("measured_h200.json").read_text(encoding="utf-8")).values()
 """Milliseconds of candidates at batch 25088, measured on an H200 (torch 2.11, Triton 3.6), rounds in turn.
 
 Of CHOSEN the planner takes the fastest.
@@ -76,7 +54,7 @@ def test_the_model_prices_and_ranks_candidates_as_an_h200_ran_them(sizes, dtype,
     predicted = {name: 1e3 * seconds_of(request, name) for name in milliseconds}
     assert predicted == pytest.approx(milliseconds, rel=rel)
     assert milliseconds[min(predicted, key=predicted.get)] <= 1.03 * min(milliseconds.values())
-    if (sizes, dtype, layout, rel, milliseconds) in CHOSEN:
+    if [sizes, dtype, layout, rel, milliseconds] in CHOSEN:
         assert decision_for(request).plan.candidate.strategy == min(milliseconds, key=milliseconds.get)
 
 

@@ -23,7 +23,7 @@ from lcma.kernels.structured.rewrites import REWRITES
 from lcma.workbench.bench.baselines.kronecker import by_bmm
 from lcma.workbench.explanation import explanation
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 LIMITS = {"float32": 2e-6, "float64": 1e-14, "complex64": 2e-6, "complex128": 1e-14}
 STRATEGIES = ("strided", "slabs", "widened", "dense")

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 torch = pytest.importorskip("torch")
 
@@ -37,7 +37,7 @@ def test_every_strategy_is_the_product_by_definition(structure, strategy, dtype)
     factors = [torch.from_numpy(weights) for weights in matrix.factors]
     full = torch.from_numpy(matrix.dense())
     layouts = (Layout.ROWS, Layout.COLUMNS)
-    for first, last, n in itertools.product(layouts, layouts, (1, 6, 17, 0)):
+    for first, last, n in itertools.product(layouts, layouts, (1, 6, 0)):
         request = factored_request(structure, n, dtype, device="cuda", layouts=(first, last), max_extra_bytes=1 << 20)
         x = torch.randn(structure.cols, n, dtype=kind)
         given = x if first is Layout.ROWS else x.T.contiguous().T

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ..refusal import refuses
+from ...refusal import refuses
 
 torch = pytest.importorskip("torch")
 
