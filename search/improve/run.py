@@ -69,9 +69,7 @@ def _parts(
     engine_on(config.device, cluster)
     general, structured = split_targets(config)
     if structured and cluster is not None:
-        raise PlanError(
-            f"workers of a cluster take no turns on structured targets ({structured[0]}): leave --ray out"
-        )
+        raise PlanError(f"workers of a cluster take no turns on structured targets ({structured[0]}): leave --ray out")
     fronts = stack.enter_context(FrontUpdater(structured, config.ring, jobs, on_event)) if structured else None
     if general:
         over = Z if config.ring == "ZT" else parse_ring(config.ring)
