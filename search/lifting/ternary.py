@@ -14,10 +14,8 @@ from ...schemes_db.costs import full_and_half
 from ..basis.shears import symmetries
 from ..basis.sparsify import sparsified
 from ..cpsat.signs import MAX_TRIPLES, signed_scheme, ternary_signs, triples_of
-from ..flipgraph.arena import make_arena, terms_in
 from ..flipgraph.graph import random_flip
 from ..flipgraph.policy import Policy
-from ..flipgraph.walk import advance
 from ..terms.packed import PackedTerms
 from .lift import Lift, certified_lift, lift
 
@@ -71,6 +69,9 @@ def after_flips(scheme: Scheme, steps: int, seed: int) -> Scheme:
     Whether a scheme has a lift changes with flips, too: of the 173 products of 5x6x8 that one walker found none of
     nine has one, and one of eleven that walks of 300,000 steps reached from them.
     """
+    from ..flipgraph.arena import make_arena, terms_in
+    from ..flipgraph.walk import advance
+
     start = last = PackedTerms.from_scheme(scheme)
     arena = make_arena(start, seed)
     for _ in range(LOOKS):  # a walk that is trapped makes a plus, and loses the product again later
