@@ -23,7 +23,7 @@ SHEARS, FLIPS = 2, 12
 """Maximum number of changes of basis and flips between a scheme and its neighbour."""
 
 LOOKS = 32
-"""Parts of a walk between neighbours after each of which its scheme is kept."""
+"""Number of parts of a walk between neighbours; it ends at the scheme after a part, the last one of no higher rank."""
 
 
 def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: int = 0) -> Lift:
@@ -79,7 +79,10 @@ def after_flips(scheme: Scheme, steps: int, seed: int) -> Scheme:
         here = terms_in(arena.x, arena, start)
         if isinstance(here, PackedTerms) and here.rank <= last.rank:
             last = here
-    return last.to_scheme(scheme.provenance)
+    if last is start:
+        return scheme
+    # A walk that no command repeats: the steps that made the scheme do not make this one.
+    return last.to_scheme(replace(scheme.provenance, parents=(scheme.digest,), relation="flips", steps=()))
 
 
 def _neighbour(terms: PackedTerms, rng: np.random.Generator) -> PackedTerms:

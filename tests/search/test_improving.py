@@ -1,5 +1,6 @@
 """Turns of `lcma improve` on a processor and, by the twin, on a GPU: routes to a format, descents, storage."""
 
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -394,6 +395,9 @@ def test_flips_lead_from_a_scheme_without_a_lift_to_one_that_has_one(home, monke
     assert len({scheme.digest for scheme in tried}) == len(tried) == 3
     assert {scheme.rank for scheme in tried} == {23}
     assert told[-1].scheme.over_z2() == tried[-1]
+    assert told[-1].scheme.provenance.parents == (tried[-1].digest,)
+    for before, after in itertools.pairwise(tried):  # the steps of the first one do not make those after it
+        assert (after.provenance.parents, after.provenance.steps) == ((before.digest,), ())
 
 
 def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home):
