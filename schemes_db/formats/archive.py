@@ -1,4 +1,6 @@
-""".npy arrays and .npz archives: sizes in directories and headers are checked before anything is made of them."""
+""".npy arrays and .npz archives. The sizes that an archive's directory claims are checked before it is unpacked, those
+of an array's header before the array is made.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ MAX_FILE_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Format:
-    """A file format: how its files, texts or bytes, are told from others, read and written."""
+    """A file format: the functions that recognise, read and write its files, which are text or bytes."""
 
     name: str
     suffix: str

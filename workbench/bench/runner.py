@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from fnmatch import fnmatchcase
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -100,8 +101,7 @@ def run_cases(
         if budget is not None and started and spent + known.get(case.key, longest) > budget:
             continue
         started = True
-        place = f"{number}/{len(cases)}"
-        row = _measured(suite, case, options, code, lambda text, place=place: say(f"{place} {text}"))  # type: ignore[misc]
+        row = _measured(suite, case, options, code, partial(_numbered, say, f"{number}/{len(cases)}"))
         longest = max(longest, row["seconds"])
         if row["refused"] is None:  # what can't run here must not stand where another machine's figures do
             journal.append(row)
@@ -121,6 +121,10 @@ def _compile(cases: list[Case], say: Say) -> None:
 
     say(f"planning {len(calls)} rows")
     compile_ahead(calls, lambda compiled, kernels: say(f"{compiled} of {kernels} kernels compiled"))
+
+
+def _numbered(say: Say, number: str, text: str) -> None:
+    say(f"{number} {text}")
 
 
 def _measured(suite: Suite, case: Case, options: Options, code: str, say: Say) -> Row:

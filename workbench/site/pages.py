@@ -24,7 +24,7 @@ def templates(docs: str | None = None) -> jinja2.Environment:
     try:
         import jinja2
     except ImportError:
-        raise SiteError("the pages are made with Jinja2, which is missing; pip install 'lcma[report]'") from None
+        raise SiteError("Jinja2, which makes the pages, is not installed: pip install 'lcma[report]'") from None
     found = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: read(f"templates/{name}")),
         autoescape=True,
