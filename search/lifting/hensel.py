@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from ...schemes_db.factor import IntArray
 from ..terms.bits import compiled
+from ..terms.linear import Digits, digit_of, set_entry, solve
 from ..terms.packed import Words
 from ..terms.rings import GF2, GF3, Ring
-from .linear import Digits, digit_of, set_entry, solve
 
 LIFTED, SOLVED, STUCK = 0, 1, 2
 """Outcomes: lifted through all steps; solved over the integers at an earlier step; no solution at a step."""

@@ -133,8 +133,8 @@ def _present(scheme: Scheme) -> list[IntArray]:
 
 def _system(scheme: Scheme, rng: np.random.Generator | None) -> System:
     """Build the equations of the scheme; `rng` shuffles the unknowns within the nonzero and the zero entries."""
+    from ..terms.linear import decompose
     from .hensel import System, jacobian, ring_of
-    from .linear import decompose
 
     present = _present(scheme)
     sizes = np.array([len(blocks) for blocks in present], dtype=np.int64)

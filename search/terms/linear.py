@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.factor import IntArray
-from ..terms.bits import ONE, compiled, popcount
-from ..terms.packed import Words
-from ..terms.rings import GF2, ZERO, Ring, Value, added, turned
+from .bits import ONE, compiled, popcount
+from .packed import Words
+from .rings import GF2, ZERO, Ring, Value, added, turned
 
 Digits = npt.NDArray[np.int8]
 
