@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..terms.packed import PackedTerms
+from ..terms.packed import PackedTerms, is_wide
 from .shears import half_masks, shear_table
 
 
 def sparsified(terms: PackedTerms) -> PackedTerms:
     """Return the scheme in a basis that no single shear improves: fewest full products, then fewest nonzeros.
 
-    The number of full products never increases. Deterministic.
+    The number of full products never increases. Deterministic. Terms with factors of more than 64 blocks stay as they
+    are.
     """
+    if is_wide(terms.target):
+        return terms
     from .sparsify_kernel import sparsify_kernel
 
     words = np.array(terms.words, order="C")

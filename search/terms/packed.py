@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db import Z2, Provenance, Ring, Scheme, Target
 from ...schemes_db.factor import Factor
+from ..seeds import splitmix_range
 
 Words = npt.NDArray[np.uint64]
 
@@ -19,7 +21,7 @@ Vector = npt.NDArray[np.int64]
 """(walkers,) numbers, or indices of some walkers."""
 
 WORD_BITS = 64
-"""Maximum number of blocks of a factor of a packed term."""
+"""Number of blocks of a factor of a packed term that have a bit of their own."""
 
 HALF_BITS = 32
 """Bits of half a word: of the blocks with coefficient 1 where those with -1 are in the other half."""
@@ -28,6 +30,7 @@ MAX_TERMS = 512
 """Maximum number of terms of a walk: eight words of slots."""
 
 _ONE = np.uint64(1)
+_SEED = 64
 
 Same = TypeVar("Same", bound="SchemeTerms")
 
@@ -38,6 +41,30 @@ def with_moved_bits(words: Words, moves: Iterable[tuple[int, int]]) -> Words:
     for old, new in moves:
         result |= ((words >> np.uint64(old)) & _ONE) << np.uint64(new)
     return result
+
+
+def is_wide(target: Target) -> bool:
+    """Return whether a matrix of the target has more blocks than a word has bits."""
+    m, k, n = target.shape
+    return max(m * k, k * n, m * n) > WORD_BITS
+
+
+@lru_cache(maxsize=64)
+def block_words(target: Target) -> tuple[Words, Words, Words]:
+    """Return the word of each block of A, B and C, read-only: its own bit, from the 65th block on random bits."""
+    m, k, n = target.shape
+    found = []
+    for f, size in enumerate((m * k, k * n, m * n)):
+        own = _ONE << np.arange(min(size, WORD_BITS), dtype=np.uint64)
+        words = np.concatenate([own, splitmix_range(_SEED + f, 0, max(size - WORD_BITS, 0))])
+        words.setflags(write=False)
+        found.append(words)
+    return found[0], found[1], found[2]
+
+
+def bits_of_words(words: Words, count: int) -> npt.NDArray[np.int64]:
+    """Return (N, count): the lowest bits of N words."""
+    return ((words[:, None] >> np.arange(count, dtype=np.uint64)) & _ONE).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +88,10 @@ class SchemeTerms:
 
     def __post_init__(self) -> None:
         m, k, n = self.target.shape
-        if max(m * k, k * n, m * n) > WORD_BITS:
+        if is_wide(self.target) and not (self.planes == 1 and self.target.is_general):
             raise PlanError(
-                f"{self.target} has a factor of {max(m * k, k * n, m * n)} blocks; a walk packs at most {WORD_BITS}, "
-                f"so choose a grid of at most 8x8 blocks a matrix"
+                f"{self.target} has a factor of {max(m * k, k * n, m * n)} blocks; only walks modulo 2 on full products "
+                f"pack more than {WORD_BITS}, so choose a grid of at most 8x8 blocks a matrix"
             )
         if self.rank > MAX_TERMS:
             raise PlanError(f"{self.rank} terms of {self.target} do not fit: a walk holds at most {MAX_TERMS}")
@@ -96,8 +123,7 @@ class SchemeTerms:
             raise PlanError(f"{target} is zero over {cls.ring.name}: there is no product to save")
         if len(terms) > MAX_TERMS:
             raise PlanError(f"{len(terms)} terms of {target} do not fit: a walk holds at most {MAX_TERMS}")
-        # A block beyond the word would be shifted out silently; it is clipped here and rejected in __post_init__.
-        bits = _ONE << np.minimum(terms.T, WORD_BITS - 1).astype(np.uint64)
+        bits = np.stack([table[blocks] for table, blocks in zip(block_words(target), terms.T, strict=True)])
         words = np.zeros((3 * cls.planes, len(terms)), dtype=np.uint64)
         words[:3] = bits
         if cls.planes == 2:
@@ -117,10 +143,9 @@ class SchemeTerms:
     def _of(cls: type[Same], scheme: Scheme) -> Same:
         """Return the terms of a scheme whose coefficients are 1 and, with two planes, -1 (or 2 mod 3)."""
         words = np.zeros((3 * cls.planes, scheme.rank), dtype=np.uint64)
-        for f, factor in enumerate(scheme.factors):
-            bits = _ONE << np.minimum(factor.indices, WORD_BITS - 1).astype(np.uint64)
+        for f, (factor, table) in enumerate(zip(scheme.factors, block_words(scheme.target), strict=True)):
             plane = np.where(factor.values == 1, 0, cls.planes - 1)
-            np.bitwise_or.at(words, (3 * plane + f, factor.product), bits)
+            np.bitwise_xor.at(words, (3 * plane + f, factor.product), table[factor.indices])
         return cls(scheme.target, words)
 
     def dense(self) -> tuple[npt.NDArray[np.int64], ...]:
@@ -128,8 +153,7 @@ class SchemeTerms:
         m, k, n = self.target.shape
         factors = []
         for f, size in enumerate((m * k, k * n, m * n)):
-            places = np.arange(size, dtype=np.uint64)
-            plus, *minus = (((row[:, None] >> places) & _ONE).astype(np.int64) for row in self.words[f::3])
+            plus, *minus = (bits_of_words(row, size) for row in self.words[f::3])
             factors.append(plus - minus[0] if minus else plus)
         return tuple(factors)
 
@@ -162,6 +186,18 @@ class PackedTerms(SchemeTerms):
         if reduced is None:
             raise PlanError(f"{scheme!r} has an even denominator, so it means nothing modulo 2")
         return cls._of(reduced)
+
+    def dense(self) -> tuple[npt.NDArray[np.int64], ...]:
+        """Return U (R, mk), V (R, kn) and W (R, mn); terms that others make superfluous are left out of wide factors.
+
+        Raises:
+            PlanError: no wide factors have these words.
+        """
+        if not is_wide(self.target):
+            return super().dense()
+        from .images import factors_of  # imports a compiler
+
+        return factors_of(self.target, self.words)
 
 
 def lanes_for(terms: int) -> int:

@@ -20,6 +20,7 @@ from ....schemes_db import Kind, Target
 from ....schemes_db.factor import IntArray
 from ...terms.involution import Swaps, checked, held_entries, reversal
 from ...terms.orbits import WHOLE_REFUSED, side
+from ...terms.packed import WORD_BITS, is_wide
 from ..walkers import PAIRS, walk_kind
 
 Words = npt.NDArray[np.uint32]
@@ -210,11 +211,13 @@ class WalkerLayout:
         """Return a layout for `slots` terms, or orbits in a symmetric walk; with `whole` none becomes its own reversal.
 
         Raises:
-            PlanError: a factor has more than 64 blocks, `slots` is not from 2 to 512, or the walk does not fit.
+            PlanError: a factor has more blocks than fit, `slots` is not from 2 to 512, or the walk does not fit.
         """
         bits = max(int((kinds != Kind.ABSENT).sum()) for kinds in target.kind_arrays)
-        if bits > 64:
-            raise PlanError(f"{target} has a factor of {bits} blocks; a GPU walk packs at most 64")
+        if is_wide(target) and target.is_general and walk == WALKS["flip"]:
+            bits = WORD_BITS
+        if bits > WORD_BITS:
+            raise PlanError(f"{target} has a factor of {bits} blocks; this walk packs at most {WORD_BITS} on a GPU")
         if not 2 <= slots <= MAX_SLOTS:
             raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_SLOTS}")
         if walk.symmetric:

@@ -11,7 +11,7 @@ from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
 from ....schemes_db.factor import IntArray
 from ...terms.orbits import OrbitTerms, reversible, unfolded
-from ...terms.packed import PackedTerms, SchemeTerms, with_moved_bits
+from ...terms.packed import PackedTerms, SchemeTerms, is_wide, with_moved_bits
 from ...terms.pairs import PairTerms
 from ...terms.ternary import TernaryTerms, canonical, with_signs
 from .layout import HASH, MAX_CUBES, PRIME, GpuWalk, WalkerLayout, Words, bit_print
@@ -149,6 +149,8 @@ def orbits_in_pairs(scheme: Scheme, walk: GpuWalk) -> int:
 
 def _moved(layout: WalkerLayout, words: Values, back: bool = False) -> Values:
     """Return packed terms (3 planes, R) with bits of present blocks only, in their order; the inverse with `back`."""
+    if is_wide(layout.target):
+        return words
     moves = [list(enumerate(places.tolist())) for places in layout.places]
     rows = enumerate(words)
     return np.stack(

@@ -1,0 +1,71 @@
+"""Factors of more than 64 blocks in one word, as a random linear image, and the way back.
+
+A walk over GF(2) only adds factors, compares them and looks whether one is zero. All three commute with a linear map,
+so a walk does the same on the images of the factors in 64 bits, unless a factor that it meets is in the kernel: one of
+2^64 at random, and then a find is no scheme, which its proof shows. The blocks of a factor come back from the other two
+factors, as the equations sum_r (u_r x v_r) w_r = T are linear in w and have one solution for each block of w if the
+products u_r x v_r are independent. They remain so in 64 x 64 bits, so images of u and v are sufficient.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import PlanError
+from ...schemes_db import Target
+from .linear import Digits, decompose, solve
+from .packed import WORD_BITS, Words, bits_of_words, block_words
+from .rings import GF2
+
+_ONE = np.uint64(1)
+
+
+def factors_of(target: Target, words: Words) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return U (R, mk), V (R, kn) and W (R, mn) of terms over GF(2), given the words (3, R) of their factors.
+
+    Terms that a linear dependence makes superfluous are left out.
+
+    Raises:
+        PlanError: no factors of the target have these words.
+    """
+    factors = [
+        bits_of_words(words[f], len(table)) if len(table) <= WORD_BITS else _wide_factor(target, words, f)
+        for f, table in enumerate(block_words(target))
+    ]
+    needed = np.logical_and.reduce([factor.any(axis=1) for factor in factors])
+    return tuple(factor[needed] for factor in factors)
+
+
+def _wide_factor(target: Target, words: Words, f: int) -> npt.NDArray[np.int64]:
+    """Return (R, blocks): a factor, by the equations in the words of the other two."""
+    tables, (g, h) = block_words(target), ((f + 1) % 3, (f + 2) % 3)
+    terms = target.terms[target.term_values % 2 == 1]
+    # (64, 64, R): bit i of one factor and bit j of the other, of each product
+    first, second = (bits_of_words(words[other], WORD_BITS).T.astype(np.uint8) for other in (g, h))
+    rows = _packed(first)[:, None] & _packed(second)[None]
+    rows = np.ascontiguousarray(rows.reshape(WORD_BITS**2, 1, -1))
+    right = np.zeros((len(tables[f]), WORD_BITS), dtype=np.uint64)  # bit j of row i of each block
+    for i in range(WORD_BITS):
+        at = (tables[g][terms[:, g]] >> np.uint64(i)) & _ONE == _ONE
+        np.bitwise_xor.at(right, (terms[at, f], i), tables[h][terms[at, h]])
+    order = np.zeros(len(rows), dtype=np.int64)
+    pivots = np.zeros(words.shape[1], dtype=np.int64)
+    ring = (0,) * GF2
+    rank = decompose(ring, rows, words.shape[1], order, pivots)
+    vector, digits = np.empty(rows.shape[1:], dtype=np.uint64), np.empty(rank, dtype=np.int8)
+    factor = np.zeros((words.shape[1], len(tables[f])), dtype=np.int64)
+    for block, wanted in enumerate(right):
+        sides: Digits = bits_of_words(wanted, WORD_BITS).astype(np.int8).ravel()
+        if not solve(ring, rows, rank, order, pivots, sides, vector, digits):
+            raise PlanError(f"no scheme of {target} has these {words.shape[1]} products: a walk went wrong")
+        factor[pivots[:rank], block] = digits
+    return factor
+
+
+def _packed(bits: npt.NDArray[np.uint8]) -> Words:
+    """Return rows of bits (rows, R) as words (rows, R / 64), the first bit lowest."""
+    rows, count = bits.shape
+    padded = np.zeros((rows, -(-count // WORD_BITS) * WORD_BITS), dtype=np.uint8)
+    padded[:, :count] = bits
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
