@@ -18,7 +18,7 @@ import numpy as np
 from ...errors import PlanError
 from ..basis.shears import masks_of_halves
 from ..terms.bits import compiled, popcount
-from ..terms.packed import SchemeTerms, Words
+from ..terms.packed import WORD_BITS, SchemeTerms, Words, is_wide
 from ..terms.rings import ZERO
 from .policy import Policy
 
@@ -32,8 +32,11 @@ def make_guard(start: SchemeTerms, policy: Policy) -> Words:
     """Create the guard of a walk.
 
     Raises:
-        PlanError: the start has a factor with more nonzeros than the policy allows.
+        PlanError: the start has a factor with more nonzeros than the policy allows, or with more blocks than have bits
+            of their own.
     """
+    if policy.guarded and is_wide(start.target):
+        raise PlanError(f"a walk on {start.target} has no bounds, as its factors have more than {WORD_BITS} blocks")
     most = max((int(word).bit_count() for word in start.support.ravel()), default=0)
     if most > policy.nonzeros:
         raise PlanError(f"a factor of the start has {most} nonzeros: a walk with at most {policy.nonzeros} can't start")

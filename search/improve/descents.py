@@ -27,6 +27,7 @@ from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
 from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
 from ..runs.distinct import DistinctPool
 from ..runs.plan import setting_for
+from ..terms.packed import MAX_TERMS, is_wide
 from ..triples.annealer import has_triples
 from ..triples.fleet import TripleFleet
 from ..turn_fleet import TurnFleet
@@ -35,7 +36,7 @@ from .collect import collect_below
 from .cpu_fleet import CpuFleet
 from .events import OnEvent, TurnBegun, Walking, ignore
 from .folder import ImproveConfig
-from .gaps import BLOCKS, Gap, is_walkable
+from .gaps import ROOM, Gap, is_walkable
 from .history import (
     GROUPS,
     KEEN_SECONDS,
@@ -123,9 +124,10 @@ class Descents:
         Raises:
             DeviceLostError: a GPU stopped responding; all earlier finds are stored.
         """
-        found = self._walking_routes(gap, tried, seconds) if is_walkable(gap.target) else []
+        walkable = is_walkable(gap.target, self._ternary)
+        found = self._walking_routes(gap, tried, seconds) if walkable else []
         others = self._other_routes(gap, tried)
-        if not found and not others:
+        if not found and not others and not is_wide(gap.target):
             found.append(Route("naive", [naive(gap.target)]))
         by_name = {route.name: route for route in found}
         lowest = {name: other.start for name, other in others.items()}
@@ -261,7 +263,7 @@ class Descents:
             for near in [*sorted(others), shape]:
                 self._widen(near, seconds * MOMENT)
         rng = np.random.default_rng([self._seed, tried])
-        found = routes(gap.target, self._known, rng, ternary=self._ternary)
+        found = routes(gap.target, self._known, rng, most=MAX_TERMS - ROOM, ternary=self._ternary)
         return found if self._ternary else found + self._symmetric_routes(gap.target)
 
     def _symmetric_routes(self, target: Target) -> list[Route]:
@@ -289,7 +291,7 @@ class Descents:
     def _widen(self, shape: Shape, seconds: float) -> None:
         """Find more schemes of a format, of the lowest known rank, by walks through higher ranks."""
         known = self._updater.pool(shape)
-        if not known or shape[1] * shape[2] > BLOCKS:
+        if not known or not is_walkable(Target.general(*shape), self._ternary):
             return
         rank = known[0].rank
         if len(known) >= WANTED or (shape, rank) in self._near:

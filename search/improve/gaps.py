@@ -10,20 +10,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...schemes_db import Ring, Target, parse_ring
+from ...schemes_db import Z2, Ring, Target, parse_ring
 from ...schemes_db.composed_ranks import BOARD_SIDE, Constructions
 from ...schemes_db.factor import IntArray
 from ...schemes_db.ranks import best_known, board
 from ...schemes_db.uneven import Shape
+from ..terms.packed import MAX_TERMS, is_wide
 
-BLOCKS = 64
-"""Maximum number of blocks of a factor in a walk: the bits of a word."""
+ROOM = 12
+"""Slots of a walk that its start leaves for other terms."""
 
 
-def is_walkable(target: Target) -> bool:
-    """Return whether walks hold the factors of a target."""
-    m, k, n = target.shape
-    return max(m * k, k * n, m * n) <= BLOCKS
+def is_walkable(target: Target, ternary: bool = False) -> bool:
+    """Return whether walks hold a format: with more than 64 blocks a factor only modulo 2, and of a rank below 500."""
+    if not is_wide(target):
+        return True
+    known = best_known(target, Z2)
+    return not ternary and known is not None and known.rank < MAX_TERMS - ROOM
 
 
 class Influence(NamedTuple):

@@ -17,11 +17,12 @@ from ..cluster.turn_worker import Report
 from ..cluster.workers import pool_of, release
 from ..runs.record import Record
 from ..runs.result import Find
+from ..terms.packed import WORD_BITS
 from ..triples.annealer import has_triples
 from .catalogue import CatalogueUpdater
 from .events import Exhausted, OnEvent, TurnBegun, Walking
 from .folder import ImproveConfig
-from .gaps import BLOCKS, Gap, formats_up_to, gaps, is_walkable
+from .gaps import Gap, formats_up_to, gaps, is_walkable
 from .history import History
 from .neighbours import neighbourhood
 
@@ -81,10 +82,11 @@ class GeneralImprovement:
         with Catalog.open() as catalog:
             known = [] if config.retry else catalog.runs()
         self._history = History(run for run in known if run.route and (run.ring, run.device) == mine)
-        self.formats = [one for one in formats if is_walkable(one) or (ring != "ZT" and has_triples(one))]
+        ternary = ring == "ZT"
+        self.formats = [one for one in formats if is_walkable(one, ternary) or (not ternary and has_triples(one))]
         self.names = {one.name for one in self.formats}
         if formats and not self.formats:
-            raise PlanError(f"{formats[0]} has a factor of more than {BLOCKS} blocks: no walk holds it")
+            raise PlanError(f"{formats[0]} has a factor of more than {WORD_BITS} blocks: no walk over {ring} holds it")
         if ring in ("Z", "Q"):
             updater.lift_stored(self.formats)
         self.turns: Counter[str] = Counter()

@@ -17,6 +17,7 @@ from ..flipgraph.policy import Policy, Selection
 from ..flipgraph.walkers import PAIRS
 from ..format_moves.symmetric import NAIVE_SIZE
 from ..terms.involution import other_involutions
+from ..terms.packed import is_wide
 from .gaps import Gap
 from .neighbours import BORDER, CUT
 
@@ -89,6 +90,8 @@ def symmetric_walks(target: Target) -> dict[str, str]:
     maps to one another there is one.
     """
     m, k, n = target.shape
+    if is_wide(target):
+        return {}
     found = {"symmetry": SYMMETRIC["symmetry"]} if m == k == n > EASY_SIDE else {}
     if m * k * n > EASY_SIDE**3:
         found["reversal"] = SYMMETRIC["reversal"]

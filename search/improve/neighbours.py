@@ -15,6 +15,7 @@ from ...schemes_db.uneven import Shape
 from ..format_moves.corners import starts_for
 from ..format_moves.projections import projections
 from ..format_moves.symmetric import resized
+from ..terms.packed import MAX_TERMS
 
 PoolOf = Callable[[Shape], Sequence[Scheme]]
 """Function that returns the known schemes of a full product, sides in increasing order; the best come first."""
@@ -53,11 +54,14 @@ class Route(NamedTuple):
     starts: list[Scheme]
 
 
-def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary: bool = False) -> list[Route]:
+def routes(
+    target: Target, pool_of: PoolOf, rng: np.random.Generator, *, most: int = MAX_TERMS, ternary: bool = False
+) -> list[Route]:
     """Return the routes to a full product: its own schemes, borders of smaller ones, cuts of larger, sums of two.
 
-    The route with the lowest start comes first. Modulo 2 bases are aligned with borders (`starts_for`), and cuts are in
-    the directions that leave few products (`projections`); with `ternary` all starts have coefficients -1, 0, 1.
+    Starts have at most `most` products, and the route with the lowest start comes first. Modulo 2 bases are aligned
+    with borders (`starts_for`), and cuts are in the directions that leave few products (`projections`); with `ternary`
+    all starts have coefficients -1, 0, 1.
 
     Schemes with an even denominator have no place in walks modulo 2, and are left out.
     """
@@ -83,10 +87,11 @@ def routes(target: Target, pool_of: PoolOf, rng: np.random.Generator, *, ternary
             for left, right in _pairs(known(first), known(second), rng)
         ],
     }
+    fitting = {name: [one for one in starts if one.rank <= most and _whole(one)] for name, starts in made.items()}
     found = [
         Route(name, _least(starts, rng, CUT_SLACK if name == CUT else SLACK))
-        for name, starts in made.items()
-        if any(map(_whole, starts))
+        for name, starts in fitting.items()
+        if starts
     ]
     return sorted(found, key=lambda route: min(start.rank for start in route.starts))
 
@@ -119,7 +124,6 @@ def neighbourhood(shape: Shape) -> set[Shape]:
 
 def _least(starts: Sequence[Scheme], rng: np.random.Generator, slack: int) -> list[Scheme]:
     """Select distinct starts within `slack` of the lowest rank, a random sample of MOST if there are more."""
-    starts = [start for start in starts if _whole(start)]
     limit = min(start.rank for start in starts) + slack
     kept = list({start.digest: start for start in starts if start.rank <= limit}.values())
     return [kept[i] for i in sorted(rng.permutation(len(kept))[:MOST].tolist())]

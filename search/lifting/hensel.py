@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 from ...schemes_db.factor import IntArray
 from ..terms.bits import compiled
-from ..terms.linear import Digits, digit_of, set_entry, solve
+from ..terms.linear import Digits, add_entry, digit_of, solve
 from ..terms.packed import Words
 from ..terms.rings import GF2, GF3, Ring
 
-LIFTED, SOLVED, STUCK = 0, 1, 2
-"""Outcomes: lifted through all steps; solved over the integers at an earlier step; no solution at a step."""
+LIFTED, SOLVED, STUCK, UNEQUAL = 0, 1, 2, 3
+"""Outcomes: lifted through all steps; solved over the integers at an earlier step; no solution at a step; a solution of
+the sums of equations that does not solve the equations."""
 
 _SAFE = 1 << 15
 """Bound on coefficients below which sums of 512 products of three are exact in 64 bits."""
@@ -25,13 +26,15 @@ class System(NamedTuple):
         sizes: (a, b, c).
         tensor: (equations,) the right-hand sides.
         unknowns: flat indices into x, nonzero entries first.
-        rows, rank, order, pivots: the Jacobian (equations, unknowns), decomposed; see `linear.decompose`.
+        sums: (equations, copies) numbers of the rows that each equation is added to.
+        rows, rank, order, pivots: the Jacobian (rows, unknowns), decomposed; see `linear.decompose`.
     """
 
     x: IntArray
     sizes: IntArray
     tensor: IntArray
     unknowns: IntArray
+    sums: IntArray
     rows: Words
     rank: int
     order: IntArray
@@ -39,7 +42,7 @@ class System(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of the steps: the residual and its digits (equations,), a packed row, the digits of the pivots (rank,)."""
+    """Memory of the steps: the residual (equations,), its digits (rows,), a packed row, the pivots' digits (rank,)."""
 
     out: IntArray
     right: Digits
@@ -53,11 +56,12 @@ def ring_of(prime: int) -> Ring:
 
 
 @compiled(nogil=True)
-def jacobian(ring: Ring, x: IntArray, sizes: IntArray, unknowns: IntArray, rows: Words) -> None:
-    """Set the entries of the Jacobian of the Brent equations modulo the characteristic, one column an unknown.
+def jacobian(ring: Ring, x: IntArray, sizes: IntArray, unknowns: IntArray, sums: IntArray, rows: Words) -> None:
+    """Add the Jacobian of the Brent equations modulo the characteristic to zero rows, one column an unknown.
 
     `x` is (R, a + b + c): the coefficients of the present blocks of U, V and W side by side; `sizes`
-    is (a, b, c); `unknowns` are flat indices into x; equation (i, j, l) is row (i b + j) c + l.
+    is (a, b, c); `unknowns` are flat indices into x; equation (i, j, l) is number (i b + j) c + l, and added to the
+    rows that `sums` has for it.
     """
     a, b, c = sizes
     width, first, stride = a + b + c, (0, a, a + b), (b * c, c, 1)
@@ -66,9 +70,13 @@ def jacobian(ring: Ring, x: IntArray, sizes: IntArray, unknowns: IntArray, rows:
         f = 0 if e < a else 1 if e < a + b else 2
         g, h = (f + 1) % 3, (f + 2) % 3
         for i in range(sizes[g]):
+            if x[r, first[g] + i] == 0:
+                continue
             for j in range(sizes[h]):
-                row = (e - first[f]) * stride[f] + i * stride[g] + j * stride[h]
-                set_entry(rows[row], column, digit_of(ring, x[r, first[g] + i] * x[r, first[h] + j]))
+                equation = (e - first[f]) * stride[f] + i * stride[g] + j * stride[h]
+                value = digit_of(ring, x[r, first[g] + i] * x[r, first[h] + j])
+                for row in sums[equation]:
+                    add_entry(rows[row], column, value)
 
 
 @compiled
@@ -130,8 +138,12 @@ def lift_steps(ring: Ring, of: System, x: IntArray, depth: int, scratch: Scratch
         if is_small(x) and not residual(x, of.sizes, of.tensor, 0, out):
             return SOLVED, s
         residual(x, of.sizes, of.tensor, modulus, out)
+        right[:] = 0
         for e in range(len(out)):
-            right[e] = digit_of(ring, out[e] // power)
+            if out[e] % power != 0:
+                return UNEQUAL, s
+            for row in of.sums[e]:
+                right[row] += digit_of(ring, out[e] // power)
         if not solve(ring, of.rows, of.rank, of.order, of.pivots, right, vector, found):
             return STUCK, s
         for p in range(of.rank):

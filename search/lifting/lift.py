@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 DEPTHS = {2: 24, 3: 15}
 """Hensel steps before rational reconstruction: fractions p/q with |p|, q <= 64 are unique modulo 2^24 and 3^15."""
 
+FEW = 4096
+"""Maximum number of unknowns of which all are taken at once."""
+
+MANY, SPARE = 1.25, 128
+"""Equations an unknown from which on sums of them are decomposed, and number of sums beyond that of the unknowns."""
+
 _BOUND = 64
 _LARGEST = 1 << 40
 _SIDES = {"left": 0, "right": 1, "out": 2}
@@ -73,30 +79,17 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
         raise PlanError(f"{scheme!r} can't be lifted: only a scheme over Z2 or Z3 can")
     if ring not in (Z, Q):
         raise PlanError(f"a lift to {ring} is not known; choose Z or Q")
-    from .hensel import LIFTED, SOLVED, STUCK, Scratch, lift_steps, ring_of
+    from .hensel import LIFTED, SOLVED, STUCK
 
     rng = np.random.default_rng(seed)
     best: tuple[int, IntArray, IntArray] | None = None
     deepest, fractional = 0, False
     for order in range(orders):
-        system = _system(scheme, rng if order else None)
-        free = np.ones(len(system.unknowns), dtype=bool)
-        free[system.pivots[: system.rank]] = False
-        places = system.unknowns[free]
-        places = places[system.x.ravel()[places] != 0]
-        scratch = Scratch(
-            np.empty(len(system.tensor), dtype=np.int64),
-            np.empty(len(system.tensor), dtype=np.int8),
-            np.empty(system.rows.shape[1:], dtype=np.uint64),
-            np.empty(system.rank, dtype=np.int8),
-        )
+        steps = _Steps(scheme, rng if order else None)
         for attempt in range(tries):
-            x = system.x.copy()
             if attempt and prime > 2:
                 break  # signs are determined modulo 3: only the order of the unknowns is free
-            if attempt:
-                x.ravel()[places] = rng.choice(np.array([-1, 1]), len(places))
-            outcome, step = lift_steps(ring_of(prime), system, x, DEPTHS[prime], scratch)
+            outcome, step, x = steps.run(rng if attempt else None)
             deepest = max(deepest, step)
             if outcome == STUCK:
                 if step == 1:
@@ -105,7 +98,7 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
                 continue
             if outcome == SOLVED:
                 numerators, denominators = x, np.ones(3, dtype=np.int64)
-            elif outcome == LIFTED and (fraction := _rational(x, system.sizes, prime)) is not None:
+            elif outcome == LIFTED and (fraction := _rational(x, steps.sizes, prime)) is not None:
                 numerators, denominators = fraction
             else:
                 continue
@@ -131,37 +124,83 @@ def _present(scheme: Scheme) -> list[IntArray]:
     return [np.flatnonzero(kinds.ravel() != Kind.ABSENT) for kinds in scheme.target.kind_arrays]
 
 
-def _system(scheme: Scheme, rng: np.random.Generator | None) -> System:
-    """Build the equations of the scheme; `rng` shuffles the unknowns within the nonzero and the zero entries."""
-    from ..terms.linear import decompose
-    from .hensel import System, jacobian, ring_of
+class _Steps:
+    """Hensel steps from a scheme, with one order of the unknowns.
 
-    present = _present(scheme)
-    sizes = np.array([len(blocks) for blocks in present], dtype=np.int64)
-    dense = [
-        factor.dense.reshape(scheme.rank, -1)[:, blocks] for factor, blocks in zip(scheme.factors, present, strict=True)
-    ]
-    prime = scheme.ring.characteristic
-    ring = ring_of(prime)
-    x = np.ascontiguousarray(np.concatenate(dense, axis=1))
-    x[x > 1] -= prime  # symmetric residues: 2 is -1 modulo 3
-    allowed = _allowed(scheme, present).ravel()
-    candidates = np.arange(x.size, dtype=np.int64)
-    if rng is not None:
-        rng.shuffle(candidates)
-    candidates = candidates[allowed[candidates]]
-    odd = x.ravel()[candidates] != 0
-    unknowns = np.concatenate([candidates[odd], candidates[~odd]])
+    Most corrections need the nonzero entries only, so their equations are decomposed first, and those of all entries
+    if they have no solution: it is the same one where both have. Of many equations over GF(2) random sums are
+    decomposed, as many as unknowns and SPARE more: every solution solves them, and with them most likely all.
 
-    equations = int(sizes.prod())
-    tensor = np.zeros(equations, dtype=np.int64)
-    places = [np.searchsorted(blocks, column) for blocks, column in zip(present, scheme.target.terms.T, strict=True)]
-    tensor[(places[0] * sizes[1] + places[1]) * sizes[2] + places[2]] = scheme.target.term_values
-    rows = np.zeros((equations, prime - 1, -(-len(unknowns) // 64)), dtype=np.uint64)
-    jacobian(ring, x, sizes, unknowns, rows)
-    order, pivots = np.zeros(equations, dtype=np.int64), np.zeros(len(unknowns), dtype=np.int64)
-    rank = decompose(ring, rows, len(unknowns), order, pivots)
-    return System(x, sizes, tensor, unknowns, rows, rank, order, pivots)
+    Args:
+        rng: shuffles the unknowns within the nonzero and the zero entries.
+
+    Attributes:
+        sizes: (3,) numbers of present blocks.
+    """
+
+    def __init__(self, scheme: Scheme, rng: np.random.Generator | None) -> None:
+        present, self._prime = _present(scheme), scheme.ring.characteristic
+        self.sizes = np.array([len(blocks) for blocks in present], dtype=np.int64)
+        pairs = zip(scheme.factors, present, strict=True)
+        x = np.concatenate([factor.dense.reshape(scheme.rank, -1)[:, blocks] for factor, blocks in pairs], axis=1)
+        x[x > 1] -= self._prime  # symmetric residues: 2 is -1 modulo 3
+        self._x = np.ascontiguousarray(x)
+        allowed = _allowed(scheme, present).ravel()
+        candidates = np.arange(x.size, dtype=np.int64)
+        if rng is not None:
+            rng.shuffle(candidates)
+        candidates = candidates[allowed[candidates]]
+        odd = self._x.ravel()[candidates] != 0
+        self._odd, self._unknowns = candidates[odd], np.concatenate([candidates[odd], candidates[~odd]])
+        self._tensor = np.zeros(int(self.sizes.prod()), dtype=np.int64)
+        a, b, c = (np.searchsorted(blocks, ids) for blocks, ids in zip(present, scheme.target.terms.T, strict=True))
+        self._tensor[(a * self.sizes[1] + b) * self.sizes[2] + c] = scheme.target.term_values
+        self._stages = [(self._unknowns, True), (self._unknowns, False)]
+        if len(self._unknowns) > FEW:
+            self._stages.insert(0, (self._odd, True))
+        self._system = self._decomposed(*self._stages[0])
+        free = np.ones(len(self._odd), dtype=bool)
+        pivots = self._system.pivots[: self._system.rank]
+        free[pivots[pivots < len(self._odd)]] = False
+        self._free = self._odd[free]
+
+    def run(self, rng: np.random.Generator | None) -> tuple[int, int, IntArray]:
+        """Return the outcome, the step and the coefficients (R, a + b + c); `rng` draws the signs of free entries."""
+        from .hensel import STUCK, UNEQUAL, Scratch, lift_steps, ring_of
+
+        start = self._x.copy()
+        if rng is not None:
+            start.ravel()[self._free] = rng.choice(np.array([-1, 1]), len(self._free))
+        while True:
+            system, x = self._system, start.copy()
+            scratch = Scratch(
+                np.empty(len(system.tensor), dtype=np.int64),
+                np.empty(len(system.rows), dtype=np.int8),
+                np.empty(system.rows.shape[1:], dtype=np.uint64),
+                np.empty(system.rank, dtype=np.int8),
+            )
+            outcome, step = lift_steps(ring_of(self._prime), system, x, DEPTHS[self._prime], scratch)
+            partial = outcome == UNEQUAL or (outcome == STUCK and len(system.unknowns) < len(self._unknowns))
+            if not partial:
+                return outcome, step, x
+            del self._stages[0]
+            self._system = self._decomposed(*self._stages[0])
+
+    def _decomposed(self, unknowns: IntArray, summed: bool) -> System:
+        """Return the equations of some unknowns, or sums of them, decomposed."""
+        from ..terms.linear import decompose
+        from .hensel import System, jacobian, ring_of
+
+        count, wanted = len(self._tensor), len(unknowns) + SPARE
+        sums = np.arange(count, dtype=np.int64)[:, None]
+        if summed and self._prime == 2 and count > MANY * wanted:
+            sums, count = np.random.default_rng(count).integers(wanted, size=(count, 3)), wanted
+        ring = ring_of(self._prime)
+        rows = np.zeros((count, self._prime - 1, -(-len(unknowns) // 64)), dtype=np.uint64)
+        jacobian(ring, self._x, self.sizes, unknowns, sums, rows)
+        order, pivots = np.zeros(count, dtype=np.int64), np.zeros(len(unknowns), dtype=np.int64)
+        rank = decompose(ring, rows, len(unknowns), order, pivots)
+        return System(self._x, self.sizes, self._tensor, unknowns, sums, rows, rank, order, pivots)
 
 
 def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:

@@ -9,22 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from ...schemes_db.factor import IntArray
-from .bits import ONE, compiled, popcount
-from .packed import Words
+from .bits import ONE, compiled, first_bit, popcount
+from .packed import WORD_BITS, Words
 from .rings import GF2, ZERO, Ring, Value, added, turned
 
 Digits = npt.NDArray[np.int8]
+
+GROUP, STRIP = 8, 32
+"""Pivots of a table, and words of a row that are treated together: 8 tables of 64 kB fit a second-level cache."""
 
 _SIX, _LOW = np.uint64(6), np.uint64(63)
 
 
 @compiled
-def set_entry(row: Words, place: int, value: int) -> None:
-    """Set one entry, which must be zero before, to a number modulo the characteristic: 1, -1 or 0."""
+def add_entry(row: Words, place: int, value: int) -> None:
+    """Add a number modulo the characteristic, 1, -1 or 0, to one entry, which must be zero before over GF(3)."""
     at = np.uint64(place)
     if value != 0:
         plane = 1 if value < 0 and len(row) > 1 else 0
-        row[plane, at >> _SIX] |= ONE << (at & _LOW)
+        row[plane, at >> _SIX] ^= ONE << (at & _LOW)
 
 
 @compiled(forceinline=True)
@@ -57,7 +60,6 @@ def add_after(ring: Ring, goal: Words, row: Words, sign: np.uint64, place: int) 
         mask = ~ZERO
 
 
-@compiled(nogil=True)
 def decompose(ring: Ring, rows: Words, columns: int, order: IntArray, pivots: IntArray) -> int:
     """Decompose packed rows (equations, planes, words) into triangles L U in place, by elimination; return the rank.
 
@@ -65,9 +67,26 @@ def decompose(ring: Ring, rows: Words, columns: int, order: IntArray, pivots: In
     column of all later rows. `order` records which equation a row is. Columns are tried in order, so earlier ones are
     preferred as pivots.
     """
-    count, planes, words = rows.shape
-    for r in range(count):
-        order[r] = r
+    order[:] = np.arange(len(rows))
+    if len(ring) != GF2:
+        return int(decompose_by_columns(ring, rows, columns, order, pivots))
+    panel = np.empty((2, len(rows)), dtype=np.uint64)
+    table = np.empty((WORD_BITS // GROUP, 1 << GROUP, STRIP), dtype=np.uint64)
+    return int(_decompose_by_words(rows[:, 0], columns, order, pivots, panel, table))
+
+
+@compiled
+def _exchange(rows: Words, order: IntArray, one: int, other: int) -> None:
+    """Exchange two rows (words,) of rows."""
+    order[one], order[other] = order[other], order[one]
+    for q in range(rows.shape[1]):
+        rows[one, q], rows[other, q] = rows[other, q], rows[one, q]
+
+
+@compiled(nogil=True)
+def decompose_by_columns(ring: Ring, rows: Words, columns: int, order: IntArray, pivots: IntArray) -> int:
+    """Decompose rows column by column."""
+    count, planes = rows.shape[:2]
     rank = 0
     for column in range(columns):
         if rank == count:
@@ -78,10 +97,7 @@ def decompose(ring: Ring, rows: Words, columns: int, order: IntArray, pivots: In
         if found == count:
             continue
         if found != rank:
-            order[found], order[rank] = order[rank], order[found]
-            for plane in range(planes):
-                for q in range(words):
-                    rows[found, plane, q], rows[rank, plane, q] = rows[rank, plane, q], rows[found, plane, q]
+            _exchange(rows.reshape(count, -1), order, found, rank)
         pivot = entry(rows[rank], column)
         at, bit = column >> 6, ONE << np.uint64(column & 63)
         for r in range(found + 1, count):
@@ -94,6 +110,75 @@ def decompose(ring: Ring, rows: Words, columns: int, order: IntArray, pivots: In
         pivots[rank] = column
         rank += 1
     return rank
+
+
+@compiled(nogil=True)
+def _decompose_by_words(
+    rows: Words, columns: int, order: IntArray, pivots: IntArray, panel: Words, table: Words
+) -> int:
+    """Decompose rows (equations, words) over GF(2), 64 columns at a time, by the method of the four Russians.
+
+    A word of all rows is eliminated first; the bits that it has in the columns of pivots are multipliers, and say which
+    rows of pivots are to be added in the words after it. Tables (64 / GROUP, 2^GROUP, STRIP) of all sums of GROUP of
+    them do that for GROUP bits at once. `panel` (2, equations) has that word, and its multipliers side by side.
+
+    Source: Albrecht, Bard, Hart, "Algorithm 898: efficient multiplication of dense matrices over GF(2)" (2010).
+    """
+    count, words = rows.shape
+    word, times = panel
+    rank = 0
+    for w in range(words):
+        first = rank
+        for r in range(first, count):
+            word[r] = rows[r, w]
+        for bit in range(min(64, columns - 64 * w)):
+            at = np.uint64(bit)
+            found = rank
+            while found < count and (word[found] >> at) & ONE == ZERO:
+                found += 1
+            if found == count:
+                continue
+            if found != rank:
+                _exchange(rows, order, found, rank)
+                word[found], word[rank] = word[rank], word[found]
+            later = word[rank] & ~(((ONE << at) << ONE) - ONE)
+            for r in range(found + 1, count):
+                word[r] ^= later & (ZERO - ((word[r] >> at) & ONE))
+            pivots[rank] = 64 * w + bit
+            rank += 1
+        for r in range(first, count):
+            rows[r, w] = word[r]
+            times[r] = ZERO
+            for p in range(first, rank):
+                times[r] |= ((word[r] >> np.uint64(pivots[p] & 63)) & ONE) << np.uint64(p - first)
+        for start in range(w + 1, words, len(table[0, 0])):
+            _add_pivots(rows[:, start : start + len(table[0, 0])], first, rank, times, table)
+    return rank
+
+
+@compiled
+def _add_pivots(strip: Words, first: int, rank: int, times: Words, table: Words) -> None:
+    """Add the rows of pivots, `first` to `rank` (excluded), to later rows of a strip, by the bits of `times`."""
+    size = strip.shape[1]
+    for p in range(first, rank):  # rows of pivots depend on earlier ones
+        for q in range(first, p):
+            if (times[p] >> np.uint64(q - first)) & ONE != ZERO:
+                for k in range(size):
+                    strip[p, k] ^= strip[q, k]
+    groups = 0
+    for group in range(first, rank, GROUP):
+        table[groups, 0, :size] = ZERO
+        for n in range(1, 1 << min(GROUP, rank - group)):
+            lowest = group + np.int64(first_bit(np.uint64(n)))
+            for k in range(size):
+                table[groups, n, k] = table[groups, n & (n - 1), k] ^ strip[lowest, k]
+        groups += 1
+    for r in range(rank, len(strip)):
+        for g in range(groups):
+            n = (times[r] >> np.uint64(GROUP * g)) & np.uint64((1 << GROUP) - 1)
+            if n != ZERO:
+                for k in range(size):
+                    strip[r, k] ^= table[g, n, k]
 
 
 @compiled
@@ -134,10 +219,10 @@ def solve(
             return False
         if r < rank:
             found[r] = digit
-            set_entry(vector, pivots[r], digit)
+            add_entry(vector, pivots[r], digit)
     vector[:] = ZERO
     for p in range(rank - 1, -1, -1):
         digit = found[p] - product(ring, rows[p], vector)
         found[p] = digit_of(ring, digit * entry(rows[p], pivots[p]))
-        set_entry(vector, pivots[p], found[p])
+        add_entry(vector, pivots[p], found[p])
     return True

@@ -90,8 +90,8 @@ class SchemeTerms:
         m, k, n = self.target.shape
         if is_wide(self.target) and not (self.planes == 1 and self.target.is_general):
             raise PlanError(
-                f"{self.target} has a factor of {max(m * k, k * n, m * n)} blocks; only walks modulo 2 on full products "
-                f"pack more than {WORD_BITS}, so choose a grid of at most 8x8 blocks a matrix"
+                f"{self.target} has a factor of {max(m * k, k * n, m * n)} blocks; a walk packs at most {WORD_BITS}, "
+                f"or more of a full product modulo 2, so choose a grid of at most 8x8 blocks a matrix"
             )
         if self.rank > MAX_TERMS:
             raise PlanError(f"{self.rank} terms of {self.target} do not fit: a walk holds at most {MAX_TERMS}")

@@ -49,6 +49,7 @@ def naive(name: str, walk: str = "flip") -> lcma.Scheme:
         ("naive:8x8x8", "flip"),
         ("naive:2x5x8", "flip-zt"),
         ("naive:4x4x4", "flip-c3"),
+        ("strassen*naive:1x17x1", "flip"),
     ],
 )
 def test_a_state_holds_the_scheme(name, walk):
@@ -72,7 +73,7 @@ def test_absent_blocks_take_no_bits(name):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: WalkerLayout.fitting(parse_target("9x9x2"), 100), "packs at most 64"),
+        (lambda: WalkerLayout.fitting(parse_target("9x9x2"), 100, WALKS["flip-zt"]), "packs at most 64"),
         (lambda: WalkerLayout.fitting(parse_target("8x8x8"), 513), "holds 2 to 512"),
         (lambda: Fleet([], device="cpu"), "needs a scheme"),
         (lambda: Fleet([naive("2x2x2")], Policy(cost="full"), device="cpu"), "no half blocks"),

@@ -16,7 +16,10 @@ from lcma.search.cpsat.signs import signed_scheme, ternary_signs
 from lcma.search.flipgraph.arena import make_arena, terms_in
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.walk import advance
+from lcma.search.lifting import lift as lifts
 from lcma.search.lifting.lift import _rational
+from lcma.search.terms import linear
+from lcma.search.terms.rings import GF2
 from lcma.verify import certify
 
 from ..refusal import refuses
@@ -64,6 +67,35 @@ def test_most_sparse_finds_lift_to_ternary(laderman):
     assert all(holds(terms) for terms in sparse)
     lifts = [lift(terms.to_scheme()).scheme for terms in sparse]
     assert sum(scheme is not None and scheme.ternary for scheme in lifts) >= 28
+
+
+@pytest.mark.parametrize("sums", [True, False])
+def test_lifts_by_parts_of_the_equations_are_those_by_all(laderman, monkeypatch, sums):
+    """Nonzero entries first, and random sums of equations: so few that they are wrong, then as many as unknowns."""
+    wanted = [lift(terms.to_scheme()) for terms in laderman[:8]]
+    monkeypatch.setattr(lifts, "FEW", 0)
+    if sums:
+        monkeypatch.setattr(lifts, "MANY", 0.0)
+    for spare in (-200, 128):
+        monkeypatch.setattr(lifts, "SPARE", spare)
+        for terms, one in zip(laderman, wanted, strict=False):
+            assert lift(terms.to_scheme()) == one
+
+
+@pytest.mark.parametrize(("equations", "unknowns"), [(300, 200), (200, 300), (700, 129), (64, 64)])
+@pytest.mark.parametrize("density", [0.03, 0.5])
+def test_the_elimination_by_words_is_that_by_columns(equations, unknowns, density):
+    rng = np.random.default_rng(equations)
+    bits = (rng.random((equations, -(-unknowns // 64) * 64)) < density).astype(np.uint8)
+    bits[:, unknowns:] = 0
+    bits[:, 5], bits[3] = 0, bits[4]  # no pivot in a column, a dependent row
+    rows = np.packbits(bits, axis=1, bitorder="little").view(np.uint64).reshape(equations, 1, -1)
+    results = []
+    for eliminate in (linear.decompose, linear.decompose_by_columns):
+        done, order, pivots = rows.copy(), np.arange(equations), np.zeros(unknowns, dtype=np.int64)
+        rank = eliminate((0,) * GF2, done, unknowns, order, pivots)
+        results.append([done.tolist(), order.tolist(), pivots[:rank].tolist()])
+    assert results[0] == results[1]
 
 
 def test_halves_stay_halves():

@@ -12,11 +12,12 @@ from ....schemes_db import Provenance, Scheme
 from ....schemes_db.factor import IntArray
 from ...runs.snapshot import Arrays, Checkpointed
 from ...seeds import splitmix, splitmix_range
+from ...terms.packed import WORD_BITS, is_wide
 from ...turn_fleet import Goal, TurnFleet
 from ..policy import Policy
 from .device import chosen_gpus
 from .kernel import STEPS
-from .layout import GpuWalk, WalkerLayout, gpu_walk
+from .layout import MAX_SLOTS, GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
 from .numbers import numbers_of, thresholds_of
 from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
@@ -37,6 +38,8 @@ def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk
         return held + (min(spare // 3, 2) + 8 if walk.symmetric else min(spare // 2, 4) + 4)
     if walk.symmetric:
         return (largest + 2) // 3 + spare // 3 + 2
+    if is_wide(starts[0].target):  # a kernel compiles for 15 s: formats of similar ranks share it
+        return min(-(-(largest + spare) // WORD_BITS) * WORD_BITS, MAX_SLOTS)
     # The rank of a naive scheme falls before a plus is useful: it needs slots for its own terms only.
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
 
