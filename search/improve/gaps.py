@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...schemes_db import Z2, Ring, Target, parse_ring
+from ...schemes_db import Ring, Target, Z, parse_ring
 from ...schemes_db.composed_ranks import BOARD_SIDE, Constructions
 from ...schemes_db.factor import IntArray
 from ...schemes_db.ranks import best_known, board
@@ -25,7 +25,7 @@ def is_walkable(target: Target, ternary: bool = False) -> bool:
     """Return whether walks hold a format: with more than 64 blocks a factor only modulo 2, and of a rank below 500."""
     if not is_wide(target):
         return True
-    known = best_known(target, Z2)
+    known = best_known(target, Z)
     return not ternary and known is not None and known.rank < MAX_TERMS - ROOM
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lcma.errors import PlanError
-from lcma.schemes_db import Z2, Q, Target, Z
+from lcma.schemes_db import Z2, Q, Target, Z, parse_target
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.shipped import shipped
@@ -22,8 +22,8 @@ from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept, TurnBegun
 from lcma.search.improve.folder import ImproveConfig
-from lcma.search.improve.gaps import Gap
-from lcma.search.improve.history import KEEN_SECONDS, Choice, walk_of
+from lcma.search.improve.gaps import Gap, is_walkable
+from lcma.search.improve.history import KEEN_SECONDS, Choice, symmetric_walks, walk_of
 from lcma.search.improve.neighbours import routes
 from lcma.search.lifting.lift import Lift, lift
 from lcma.search.lifting.ternary import after_flips
@@ -319,7 +319,17 @@ def test_compositions_of_an_improvement_over_z_have_no_fractions(home):
 
 def test_a_format_that_no_walk_holds_is_not_improved_over_ternary_ones(home, capsys):
     assert main(["improve", "2x9x9", "--ring", "ZT", "--time", "1s"]) == 3
-    assert "2x9x9 has a factor of more than 64 blocks: no walk holds it" in capsys.readouterr().err
+    assert "2x9x9 has a factor of more than 64 blocks: no walk over ZT holds it" in capsys.readouterr().err
+
+
+def test_walks_modulo_2_hold_formats_of_any_size_up_to_500_products():
+    held = {name: is_walkable(parse_target(name)) for name in ("8x8x8", "4x9x10", "9x9x9", "9x10x10", "16x16x16")}
+    assert held == {"8x8x8": True, "4x9x10": True, "9x9x9": True, "9x10x10": False, "16x16x16": False}
+    assert not is_walkable(parse_target("4x9x10"), ternary=True)
+    assert symmetric_walks(parse_target("9x9x9")) == {}
+    known = [resolve("strassen*naive:1x17x1")[0], resolve("naive:2x34x2")[0]]
+    (own,) = routes(known[0].target, lambda shape: known * (shape == (2, 2, 34)), np.random.default_rng(0), most=120)
+    assert [start.rank for start in own.starts] == [119]
 
 
 @pytest.mark.parametrize("device", ["cpu", "twin"])
