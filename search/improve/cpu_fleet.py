@@ -21,6 +21,15 @@ A compromise: of 24 walks of 100 M steps from projections of one 6x6x6:153 eight
 10 M steps, the last after 90 M; several gained again after 30 M steps and more without a gain.
 """
 
+SCOUTS, A_START, SHORT, LONGER = 64, 4, 600_000, 2_000_000
+"""The first walks, four a start and at most 64, are from random starts and of short patience; half as many with a
+longer one follow.
+
+60 M steps from cuts of compositions, three seeds each: without them 7x9x9 came to 398, 399 and 398, 6x7x9 three times
+to 272, and 5x6x6 from 6x6x6:153 to 139, 130 and 130; with them to 398, 398 and 396, to 268, 266 and 266, and three
+times to 130.
+"""
+
 MEMBERS = 128
 """Maximum number of found schemes that walks continue from."""
 
@@ -35,10 +44,11 @@ has no such limit, was not compared with that one.
 
 @dataclass
 class _Walk:
-    """A walk, the rank of its start, its lowest rank, and the steps since that last decreased."""
+    """A walk, the rank of its start, its patience, its lowest rank, and the steps since that last decreased."""
 
     walker: Walker
     start: int
+    patience: int
     lowest: int
     idle: int = 0
 
@@ -70,6 +80,7 @@ class CpuFleet(TurnFleet):
 
     def _launch(self, steps: int, goal: Goal) -> None:
         self._active += [self._next() for _ in range(self._jobs - len(self._active))]
+        steps = min(steps, *(one.patience for one in self._active))
         before = sum(one.walker.flips for one in self._active)
         if self._jobs == 1:
             self._active[0].walker.advance(0, steps)
@@ -80,23 +91,28 @@ class CpuFleet(TurnFleet):
         self._fresh[:] = False
         for one in self._active:
             self._look_at(one, steps)
-        self._active = [one for one in self._active if one.idle < PATIENCE]
+        self._active = [one for one in self._active if one.idle < one.patience]
 
     def _next(self) -> _Walk:
-        """Return a new walk from a random scheme of a random rank, the lower the likelier."""
-        held = self.score[: len(self._terms)]
-        ranks = np.unique(held)
-        level = min(int(self._rng.geometric(LOWEST)), len(ranks)) - 1
-        terms = self._terms[int(self._rng.choice(np.flatnonzero(held == ranks[level])))]
+        """Return a new walk: first from random starts, then from schemes of a random rank, the lower the likelier."""
+        scouts = min(SCOUTS, A_START * self._starts)
+        patience = SHORT if self._begun < scouts else LONGER if 2 * self._begun < 3 * scouts else PATIENCE
+        if self._begun < scouts:
+            terms = self._terms[int(self._rng.integers(self._starts))]
+        else:
+            held = self.score[: len(self._terms)]
+            ranks = np.unique(held)
+            level = min(int(self._rng.geometric(LOWEST)), len(ranks)) - 1
+            terms = self._terms[int(self._rng.choice(np.flatnonzero(held == ranks[level])))]
         walker = make_walker(self._walk, terms, self._seed, self._begun, self._policy)
         self._begun += 1
-        return _Walk(walker, terms.rank, walker.rank)
+        return _Walk(walker, terms.rank, patience, walker.rank)
 
     def _look_at(self, one: _Walk, steps: int) -> None:
         """Store the scheme of a walk that is below all others, or that ends below its start."""
         rank = one.walker.rank
         one.idle = 0 if rank < one.lowest else one.idle + steps
-        if (rank < one.lowest and rank < self.score.min()) or (one.idle >= PATIENCE and rank < one.start):
+        if (rank < one.lowest and rank < self.score.min()) or (one.idle >= one.patience and rank < one.start):
             place = self._place(rank)
             if place == len(self._terms):
                 self._terms.append(one.walker.terms())

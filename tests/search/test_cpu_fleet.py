@@ -5,7 +5,9 @@ import pytest
 
 from lcma import certify
 from lcma.schemes_db import Target, Z
+from lcma.schemes_db.resolve import resolve
 from lcma.search import Policy, pack_start
+from lcma.search.format_moves.corners import bordered
 from lcma.search.improve import cpu_fleet
 from lcma.search.improve.cpu_fleet import CpuFleet
 
@@ -19,7 +21,8 @@ def fleet(walk="flip", shape=(3, 3, 3), **options):
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
-    monkeypatch.setattr(cpu_fleet, "PATIENCE", 200_000)
+    for name, steps in (("PATIENCE", 200_000), ("LONGER", 100_000), ("SHORT", 50_000)):
+        monkeypatch.setattr(cpu_fleet, name, steps)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,21 @@ def test_one_seed_gives_one_course():
             walks.launch(20_000)
         found.append([walks.scheme(place).digest for place in np.flatnonzero(walks.score < 27)])
     assert found[0] == found[1] != found[2]
+
+
+def test_the_first_walks_are_short_and_from_all_starts():
+    walks = fleet()
+    assert [walks._next().patience for _ in range(8)] == 4 * [50_000] + 2 * [100_000] + 2 * [200_000]
+    starts = [
+        pack_start("flip", Target.general(3, 3, 3)).to_scheme(),
+        bordered(resolve("2x3x3")[0], Target.general(3, 3, 3)),
+    ]
+    walks = CpuFleet(starts, "flip", POLICY, seed=1, jobs=2)
+    begun = [walks._next() for _ in range(8)]
+    assert {one.start for one in begun} == {start.rank for start in starts}
+    walks = fleet()
+    walks.launch(1_000_000)
+    assert 0 < walks.flips <= 50_000
 
 
 def test_half_of_the_walks_begin_at_the_lowest_rank_and_some_at_every_start():
