@@ -12,9 +12,13 @@ import click
 import numpy as np
 
 from ..home import data_folder
+from ..kernels import matmul, plan_for
+from ..kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
 from ..schemes_db import costs
 from ..schemes_db.resolve import resolve
 from ..schemes_db.shipped import shipped
+from ..search import find
+from ..search.runs.keep import keep
 from ..verify import check
 from .bench.contest import Call, Calls, Contest, Timings, Truth, ratio_to, within
 from .bench.cpu_products import libraries
@@ -41,9 +45,6 @@ GAIN = 1.02
 
 def find_and_keep() -> None:
     """Rank 7 and rank 23 from the naive schemes, lifted to Z, certified and stored."""
-    from ..search import find
-    from ..search.runs.keep import keep
-
     for name, rank in SEARCHES:
         with Progress(f"searching {name} for rank {rank} (the first time, the walk is compiled)") as progress:
             result = find(
@@ -92,9 +93,6 @@ def multiply(size: int, rounds: int, ends: float) -> Panel:
 
     A product that would end later than `ends` (of `time.perf_counter`) is left out.
     """
-    from ..kernels import matmul
-    from ..kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
-
     fastest: list[tuple[int, str, float]] = []
     panel: Panel = ("", {})
     monitor, spent = CpuLoadMonitor(), 0.0
@@ -139,8 +137,6 @@ def break_even(fastest: list[tuple[int, str, float]]) -> str:
 
 def attend(length: int, width: int, rounds: int) -> Panel:
     """Mask(Q K^T) by stage I: 24 full and 10 half products of blocks in place of 24 and 16; speeds for the picture."""
-    from ..kernels import matmul, plan_for
-
     rng = np.random.default_rng(1)
     q, k = (rng.standard_normal((length, width), dtype=np.float32) for _ in range(2))
     transposed = np.ascontiguousarray(k.T)

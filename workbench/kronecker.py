@@ -6,17 +6,20 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import PlanError
+from ..kernels import Request, decision_for
+from ..kernels.factored import factored_request
+from ..kernels.kronecker import FactoredMatrix, factorize
 from ..kernels.precision import fields_of
+from ..kernels.structured.chain import FactorChain
+from ..kernels.structured.pattern import parse_patterns
+from .bench.picture import new_figure, save
 from .options import Choice
 from .output import cell, figure, milliseconds, print_table
 from .products import Device, machine_of
-
-if TYPE_CHECKING:
-    from ..kernels.kronecker import FactoredMatrix
-    from ..kernels.structured.chain import FactorChain
+from .suggestions import suggested
 
 LAYOUT = Choice(["bsf", "bsl"])
 
@@ -33,9 +36,6 @@ def ranked_rows(
 
     The dense layer is X W^T by the vendor's product on the same machine.
     """
-    from ..kernels import Request, decision_for
-    from ..kernels.factored import factored_request
-
     rows, cols = structures[0].rows, structures[0].cols
     plain = Request(batch, cols, rows, device=device.kind, **fields_of(dtype))
     machine = machine_of(plain, profile)
@@ -79,10 +79,6 @@ def approximated(
     Raises:
         PlanError: the weight is no matrix of floats, or no list keeps to a density.
     """
-    from ..kernels.kronecker import factorize
-    from ..kernels.structured.pattern import parse_patterns
-    from .suggestions import suggested
-
     dtype = weight.dtype.name
     found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]
     rows = ranked_rows(list(dict.fromkeys(found)), batch, layout, dtype, device)
@@ -102,9 +98,6 @@ def factorized(
     Raises:
         PlanError: the text is no list of patterns of the weight's size, or no algorithm takes it.
     """
-    from ..kernels.kronecker import factorize
-    from ..kernels.structured.pattern import parse_patterns
-
     listed = parse_patterns(patterns)
     rows: list[dict[str, Any]] = []
     nearest: FactoredMatrix | None = None
@@ -144,8 +137,6 @@ def draw_errors(rows: Sequence[dict[str, Any]], path: Path) -> None:
     Raises:
         PlanError: matplotlib is not installed.
     """
-    from .bench.picture import new_figure, save
-
     figure, axes = new_figure(8, 5)
     known = [row for row in rows if row["ratio"] is not None]
     points = axes.scatter(

@@ -14,6 +14,7 @@ from ..errors import CatalogError
 from ..schemes_db import Ring, Scheme, parse_target
 from ..schemes_db.provenance import Step
 from ..search import status
+from ..search.lifting.lift import lift
 
 _NUMBER, _WORDS = r"\d{1,12}", r"[a-z][a-z0-9,:-]*"
 _NUMBERS = ["rank", "seed", "rounds", "walks", "steps", "count"]
@@ -46,8 +47,6 @@ def lifted_again(scheme: Scheme, ring: Ring, seed: int) -> Scheme:
         CatalogError: it has none.
         PlanError: the scheme is over another ring, or there are no lifts to `ring`.
     """
-    from ..search.lifting.lift import lift  # imports a compiler
-
     found = lift(scheme, ring=ring, seed=seed)
     if found.scheme is None:
         raise CatalogError(f"no lift was found: {found.reason}")

@@ -6,23 +6,26 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import PlanError, VerificationError
+from ..kernels import Request, plan_for
 from ..kernels.bfloat16 import converted, float32_of
+from ..kernels.exact.bench import ExactBench
+from ..kernels.exact.bits import BitMatrix
+from ..kernels.exact.tensor_bench import to_host, to_tensor
+from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
+from ..kernels.kronecker import FactoredMatrix
 from ..kernels.precision import arithmetic_of
+from ..kernels.products.exact import bit_operand, exact_request
 from .bench.contest import relative
 from .contenders import max_error
 from .destination import writing
 from .matrix_files import Operand, as_numpy, read_operand, to_gpu, write_product
+from .product_options import ProductOptions
 from .products import Told, run_once, within_memory
-
-if TYPE_CHECKING:
-    from ..kernels import Request
-    from ..kernels.kronecker import FactoredMatrix
-    from .product_options import ProductOptions
 
 BIT_SUFFIX = ".npz"
 
@@ -36,9 +39,6 @@ def run_product(
         PlanError, SchemeFormatError: X does not fit, or cannot be read.
         VerificationError: the product is wrong.
     """
-    from ..kernels import plan_for
-    from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
-
     layout, device, strategy = options.layout or "bsf", options.device, options.strategy
     matrix, x = operands(matrix, file, options.dtype, layout)
     kept, precision = matrix.dtype, arithmetic_of(options.dtype or matrix.dtype).precision
@@ -103,10 +103,6 @@ def run_exact(
     Raises:
         PlanError, SchemeFormatError: the operands cannot be read or do not fit.
     """
-    from ..kernels import plan_for
-    from ..kernels.exact.bits import BitMatrix
-    from ..kernels.products.exact import bit_operand, exact_request
-
     ring, device = options.ring, options.device
     assert ring is not None
     a, b = (_operand(file) for file in files)
@@ -149,14 +145,11 @@ def _computed(request: Request, a: Any, b: Any, executor: Any) -> Any:
     """The product on the request's device, as an array or a bit matrix."""
     if request.device == "cpu":
         return executor.run(a, b)
-    from ..kernels.exact.tensor_bench import to_host, to_tensor
 
     return to_host(executor.run(*(to_tensor(x) for x in (a, b))), request.n, request)
 
 
 def _operand(file: str) -> Any:
-    from ..kernels.exact.bits import BitMatrix
-
     if Path(file).suffix == BIT_SUFFIX:
         return BitMatrix.load(file)
     operand: Operand = read_operand(file)
@@ -164,8 +157,6 @@ def _operand(file: str) -> Any:
 
 
 def _checked(request: Request, a: Any, b: Any, product: Any) -> Told:
-    from ..kernels.exact.bench import ExactBench
-
     wrong = ExactBench().errors(request, a, b)(product)
     line = "check: exact in the rows compared with Python integers" if not wrong else f"check: {wrong:.2%} wrong"
     return line, {"correct": not wrong}

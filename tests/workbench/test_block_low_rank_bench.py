@@ -143,9 +143,7 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypa
         count, extra = e2e_blr.take_dense(model, x, condition)
         assert (count, extra) == (len(e2e_blr._layers(model)), sum(one.packed_bytes for one in e2e_blr._layers(model)))
         torch.testing.assert_close(model(x, condition), wanted)
-    monkeypatch.setattr(
-        block_low_rank, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows)
-    )
+    monkeypatch.setattr(e2e_blr, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows))
     with pytest.raises(VerificationError, match="came out wrong"):
         e2e_blr.measured("gpt2-s", "blast", "float32", Options(), lambda _: None)
 

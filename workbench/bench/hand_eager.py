@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ...kernels.learning import learner, paused
 from .contest import Call, Contest, CpuClock, relative, require_right
 
 MODULES = {
@@ -46,8 +47,6 @@ def calls(name: str, seed: int) -> tuple[dict[str, Call], Any]:
     import torch
 
     import lcma
-
-    from ...kernels.learning import paused
 
     torch.manual_seed(seed)
     if name.startswith("matmul"):
@@ -86,8 +85,6 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
         VerificationError: a result of ours differs from that in float64 by more than rounding.
     """
     import torch
-
-    from ...kernels.learning import learner
 
     contenders, wanted = calls(task["module"], task["seed"])
     clock = CpuClock(CALLS, torch.cuda.synchronize, queued=True)  # one's queue would hide the host's time of the next

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.learning import learner
 from ...kernels.precision import TF32, arithmetic_of
 from .contest import Call, Calls, Contest, CpuClock, Timing, paired_interval, paired_ratios, require_right
 
@@ -71,8 +72,6 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     Raises:
         VerificationError: our product and the vendor's differ by more than rounding.
     """
-    from ...kernels.learning import learner
-
     ours, vendor, wait = operands(**task)
 
     def check() -> None:

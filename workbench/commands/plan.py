@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ...errors import PlanError
+from ...kernels import Decision, decision_for, strategies
+from ..explanation import dense_weight, explanation
 from ..help import lcma_command
 from ..options import argument, group, option
 from ..output import figure, milliseconds, print_json, print_table, wants_json
 from ..product_options import ProductOptions
 from ..products import machine_of, sizes_given
+from ..roofline import roofline_checks
 from ..schemes import planned_scheme
-
-if TYPE_CHECKING:
-    from ...kernels import Decision
 
 
 @lcma_command("plan", json="the result")
@@ -40,9 +40,6 @@ def command(
     nvidia-a100-40gb, nvidia-h200, intel-8255c, amd-epyc-9k84, arm-neoverse-v1. With --device cuda and no
     GPU here the plan is for one like nvidia-h200.
     """
-    from ...kernels import decision_for, strategies
-    from ..explanation import dense_weight, explanation
-
     if (matrix := product.factored(arguments, max_error=max_error)) is not None:
         request = product.request_by(matrix)
     else:
@@ -76,8 +73,6 @@ def command(
 
 def _explain(decision: Decision, found: Mapping[str, Any]) -> None:
     """Print all that an explanation holds beside the plan."""
-    from ..roofline import roofline_checks
-
     if notes := decision.machine.profile.notes:
         click.echo(f"profile:   {notes}")
     for check in roofline_checks(decision.plan):

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ...errors import PlanError
+from ...kernels import Request, plan_for
+from ...kernels.cuda.requests import request_of
 from ...kernels.precision import arithmetic_of
+from ...kernels.request import PLAIN, structures_of
+from ...schemes_db.symmetry import ATTENTION_PRODUCTS
 from ..contenders import max_error, relative_error, true_product
 from ..destination import claim
 from ..help import lcma_command
@@ -20,9 +24,6 @@ from ..product_options import ProductOptions, reject
 from ..products import FACTORS, Device, Told, causal_name, run_once
 from ..runs import run_exact, run_product
 from ..schemes import AUTO, planned_scheme
-
-if TYPE_CHECKING:
-    from ...kernels import Request
 
 
 @lcma_command("run", json="the result")
@@ -85,7 +86,6 @@ def _run(
     with device.current():
         x, y = _placed(left, device, causal, 0), _placed(right, device, causal, 1)
         request = _request(x, y, left.arithmetic, device, causal, product.max_abs)
-        from ...kernels import plan_for
 
         plan = plan_for(request, chosen, levels, strategy=product.strategy)
         into = f" into {held}" if held != left.dtype else ""
@@ -106,10 +106,6 @@ def _placed(operand: Operand, device: Device, product: str | None, side: int) ->
 
 
 def _request(x: Any, y: Any, arithmetic: str, device: Device, product: str | None, max_abs: int | None) -> Request:
-    from ...kernels import Request
-    from ...kernels.request import PLAIN, structures_of
-    from ...schemes_db.symmetry import ATTENTION_PRODUCTS
-
     dtype, precision = arithmetic_of(arithmetic)
     structures = PLAIN if product is None else structures_of(ATTENTION_PRODUCTS[product])
     if device.kind == "cpu":
@@ -117,7 +113,6 @@ def _request(x: Any, y: Any, arithmetic: str, device: Device, product: str | Non
         if precision is not None:
             raise PlanError(f"dtype {arithmetic} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
-    from ...kernels.cuda.requests import request_of
 
     return request_of(x, y, precision, max_abs=max_abs, structures=structures)
 

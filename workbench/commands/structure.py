@@ -9,6 +9,8 @@ import click
 import numpy as np
 
 from ...errors import PlanError
+from ...kernels.kronecker import save
+from ...kernels.structured.approximation import ALGORITHMS
 from ..destination import claim, writing
 from ..help import lcma_command
 from ..kronecker import LAYOUT, approximated, draw_errors, factorized, ranked_rows, show_factorized, show_rows
@@ -71,9 +73,6 @@ def _one_list(
     matrix: Any, patterns: str, by: str | None, seed: int, out: Path | None, product: tuple[int, str | None, Device]
 ) -> None:
     """Factorise by one list, show errors, seconds and the predicted speed, and store the nearest matrix."""
-    from ...kernels.kronecker import save
-    from ...kernels.structured.approximation import ALGORITHMS
-
     batch, layout, device = product
     algorithms = ALGORITHMS if by in (None, "all") else (str(by),)
     with device.current(), Progress() as progress:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ...kernels import Request, decision_for
 from ...kernels.precision import fields_of
+from ...kernels.ring import ExactRing
 from ..help import lcma_command
 from ..kronecker import LAYOUT, ranked_rows, show_rows
 from ..matrix_files import DTYPES
@@ -14,9 +16,7 @@ from ..options import Choice, argument, option
 from ..output import answer, figure, milliseconds, print_table
 from ..product_options import RING, exact_request_of
 from ..products import DEVICE, Device, machine_of
-
-if TYPE_CHECKING:
-    from ...kernels.ring import ExactRing
+from ..suggestions import padding_advice, suggested
 
 
 @lcma_command("suggest", json="the result")
@@ -38,8 +38,6 @@ def command(
     OUTPUTS x INPUTS that keep to it are ranked by predicted time; where few patterns divide the sizes, it says which
     ones would.
     """
-    from ..suggestions import padding_advice, suggested
-
     if len(sizes) != (3 if density is None else 2):
         raise click.UsageError("give three sizes M K N, or OUTPUTS INPUTS and --density P for a layer")
     if density is not None:
@@ -54,7 +52,6 @@ def command(
         if advice := padding_advice(outputs, inputs):
             click.echo(f"lcma: {advice}", err=True)
         return
-    from ...kernels import Request, decision_for
 
     if ring is not None:
         request = exact_request_of((sizes[0], sizes[1], sizes[2]), ring, device)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ...kernels import Request
 from ...schemes_db.catalog import Catalog
 from ..contenders import Result, Row, contest_of
 from ..help import lcma_command
@@ -17,9 +18,6 @@ from ..product_options import ProductOptions, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
 from ..schemes import AUTO, scheme_argument
-
-if TYPE_CHECKING:
-    from ...kernels import Request
 
 
 @lcma_command("time", json="the result")

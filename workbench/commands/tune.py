@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ...errors import LcmaError, PlanError, SchemeFormatError
+from ...kernels import Machine, Plan, Request, decision_for, machine_for, strategies, tune
 from ...kernels.cpu.others import CpuLoadMonitor
+from ...kernels.cuda.bench import CudaBench
+from ...kernels.planning.candidates import Tuned, candidates
 from ..bench.machine import BUSY_SHARE
 from ..help import lcma_command
 from ..options import DURATION, argument, group, option
@@ -21,10 +24,6 @@ from ..output import answer, print_table
 from ..product_options import ProductOptions
 from ..products import Sizes, causal_name, require_memory, sizes_given
 from ..progress import CountedProgress
-
-if TYPE_CHECKING:
-    from ...kernels import Machine, Plan, Request
-    from ...kernels.planning.candidates import Tuned
 
 
 @lcma_command("tune", json="the result")
@@ -79,13 +78,9 @@ def command(
 
 def _precompile(requests: list[Request], top: int, again: bool, progress: CountedProgress) -> None:
     """Compile the kernels of all products that are not measured yet side by side: one after the other takes minutes."""
-    from ...kernels import machine_for, strategies
-    from ...kernels.planning.candidates import candidates
-
     pending = [request for request in requests if again or _measured(request) is None]
     if len(pending) < 2 or pending[0].device == "cpu" or pending[0].ring is not None:
         return
-    from ...kernels.cuda.bench import CudaBench
 
     progress.update(f"compiling kernels of {len(pending)} products")
     plans: list[Plan] = []
@@ -97,8 +92,6 @@ def _precompile(requests: list[Request], top: int, again: bool, progress: Counte
 
 def _measured(request: Request) -> str | None:
     """The day on which a product of this class and these sizes was measured; None: it was not."""
-    from ...kernels import machine_for
-
     wisdom = machine_for(request).wisdom
     record = wisdom.record(request) if wisdom is not None else None
     return None if record is None else record.when
@@ -109,8 +102,6 @@ def require_prices(request: Request, machine: Machine) -> None:
 
     Rates of the dtype itself are not needed: int8, halves and exact products are priced by those of others.
     """
-    from ...kernels import decision_for
-
     if request.device == "cuda" and decision_for(request, machine=machine).baseline.seconds is None:
         mend = "run lcma doctor --profile --device cuda first"
         raise PlanError(f"profile {machine.profile.id} has no rates of {request.arithmetic} products: {mend}")
@@ -118,8 +109,6 @@ def require_prices(request: Request, machine: Machine) -> None:
 
 def _tuned(request: Request, top: int, rounds: int, again: bool, progress: CountedProgress) -> dict[str, Any]:
     """Tune one product: its candidates by time; none where it was measured before, or cannot be."""
-    from ...kernels import machine_for, tune
-
     progress.update(str(request))
     found: dict[str, Any] = {"request": str(request), "sizes": request.shape}
     found |= {"dtype": request.dtype, "precision": request.precision}

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from ....kernels.factored import UNLIMITED
+from ..baselines.block_low_rank import multiply_permuted
 from ..blr_layers import KINDS
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative, require_right
@@ -119,7 +120,6 @@ def _layers(model: Any) -> list[Any]:
 
 def _difference(model: Any, x: Any, condition: Any) -> float:
     """The relative difference of a model's outputs by the planner's choice and by the papers' form."""
-    from ..baselines.block_low_rank import multiply_permuted
 
     def papers_form(layer: Any, given: tuple[Any, ...], _: Any) -> Any:
         rows = given[0].reshape(-1, layer.in_features)

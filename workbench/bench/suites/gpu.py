@@ -21,6 +21,7 @@ from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_combine import combine, sums_ahead, tile
 from ..gpu_layers import SHORT, choice_cases, layer, layer_cases, vendor_seconds
 from ..gpu_products import SPENT, VendorJudge, ahead, all_ahead, graphed, operands, paired, peak_bytes, request_for
+from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
 from ..table import table
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -209,7 +210,6 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
 def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The plain scheme under torch.compile and jax.jit, and a task a product that adds into C, beside ours."""
     from ....kernels.torch.ops import bilinear_mm
-    from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
 
     a, b = operands(dtype, cube(size), seed)
     scheme = ProductRecipe(("strassen",)).schemes()[0]
