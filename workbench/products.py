@@ -13,6 +13,7 @@ import click
 
 from ..errors import PlanError, TargetError
 from ..kernels import Layout, Machine, Plan, Request, machine_for
+from ..kernels.arrays import torch
 from ..kernels.cpu.hardware import machine_id
 from ..kernels.cpu.machine import cpu_machine
 from ..kernels.cpu.memory import free_bytes
@@ -220,8 +221,6 @@ def run_once(
     with within_memory(request, plan.candidate):
         result = run(plan.build())
         if getattr(result, "is_cuda", False):
-            import torch
-
             torch.cuda.synchronize()
     seconds = time.perf_counter() - began
     rate = request.items * gflops(*request.shape, seconds)
@@ -247,8 +246,6 @@ def require_memory(request: Request) -> None:
         needed += 0 if request.dtype == "bit" else 8 * max(of_a, request.items_b * k * n, request.items * m * n)
         free = free_bytes()
     else:
-        import torch
-
         free = torch.cuda.mem_get_info()[0]
     if needed > free:
         raise PlanError(f"the matrices of {request} need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free")

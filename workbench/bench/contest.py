@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import VerificationError
+from ...kernels.arrays import torch
 from ...kernels.cuda import clock
 from ..gpu_nvml import GpuMonitor, GpuState
 
@@ -108,8 +109,6 @@ class FlushedClock(Clock):
     discarded = 2
 
     def __init__(self) -> None:
-        import torch
-
         self._flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
 
     def seconds(self, call: Call) -> float:

@@ -12,6 +12,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import lcma
+
+from ...kernels.arrays import torch
 from ...kernels.learning import learner, paused
 from .contest import Call, Contest, CpuClock, relative, require_right
 
@@ -44,10 +47,6 @@ MOST_ERROR = {"torch.bfloat16": 1e-2, "torch.float32": 1e-4}
 
 def calls(name: str, seed: int) -> tuple[dict[str, Call], Any]:
     """Return our call ("us"), torch's, both of layers by torch.compile, too, and our result in float64."""
-    import torch
-
-    import lcma
-
     torch.manual_seed(seed)
     if name.startswith("matmul"):
         size = int(name.split()[1])
@@ -84,8 +83,6 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     Raises:
         VerificationError: a result of ours differs from that in float64 by more than rounding.
     """
-    import torch
-
     contenders, wanted = calls(task["module"], task["seed"])
     clock = CpuClock(CALLS, torch.cuda.synchronize, queued=True)  # one's queue would hide the host's time of the next
 

@@ -6,10 +6,12 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from ...kernels.arrays import torch
 from ...kernels.cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ...schemes_db.scheme import Scheme
 from .case import Say
@@ -86,9 +88,7 @@ def formula_of(scheme: Scheme, joined: Callable[[list[Array], int], Array]) -> C
 
 def compiled_formula(scheme: Scheme, a: Array, b: Array, say: Say) -> Call | None:
     """The formula compiled by torch.compile; None where that cannot be done."""
-    try:
-        import torch
-    except ImportError:
+    if find_spec("torch") is None:
         return None
     compiled, on_cpu = torch.compile(formula_of(scheme, torch.cat)), isinstance(a, np.ndarray)
     left, right = (torch.from_numpy(x) if on_cpu else x for x in (a, b))
@@ -110,8 +110,6 @@ def jitted_on_gpu(scheme: Scheme, a: Array, b: Array, say: Say) -> Call | None:
     except Exception as error:  # not installed, without a GPU, or with one of its own: jax raises many kinds
         say(f"jax.jit is left out: {type(error).__name__}: {error}".splitlines()[0])
         return None
-    import torch
-
     compiled = jax.jit(formula_of(scheme, jax.numpy.concatenate))
 
     def call() -> Array:

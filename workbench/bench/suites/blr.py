@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from ....errors import PlanError
 from ....kernels import Plan, Request
+from ....kernels.arrays import torch
 from ....kernels.cuda.bench import CudaBench
 from ....kernels.factored import UNLIMITED, factored_request
 from ....kernels.plans.tuning import bench_for
@@ -171,8 +173,6 @@ def _plan_of(request: Request, name: str) -> Plan | Baseline:
 
 
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
-    import torch
-
     structure = chain_in(request)
     torch.compiler.reset()  # after eight rows torch would run this function uncompiled
     product = torch.compile(lambda rows, *given: multiply_permuted(structure, given, rows))
@@ -182,8 +182,6 @@ def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
 
 def _peak_on_cpu(call: Callable[[], object]) -> int:
     """Bytes that a call of numpy takes at most beside what was there."""
-    import tracemalloc
-
     tracemalloc.start()
     try:
         call()

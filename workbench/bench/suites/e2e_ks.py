@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+from ....lazy import LateModule
 from ..case import Case, Figures, Options, Say, at_most
 from ..contest import Calls, Contest, Timings, clock_of, relative, require_right
-from ..requirements import seeded_torch
+from ..requirements import inferred, seeded_torch
 from ..table import table
+
+models: Any = LateModule("..layer_models", __package__)
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,6 @@ def measured(one: Part, dtype: str, options: Options, say: Say) -> Figures:
     Ours and the permuted product have equal parameters, and their results are compared first.
     """
     torch = seeded_torch(options)
-    from .. import layer_models as models
-    from ..transformers import inferred
-
     sizes, part = models.KRONECKER[one.name], one.part
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.hidden if part == "down" else sizes.features, **where)
@@ -89,9 +90,6 @@ def measured(one: Part, dtype: str, options: Options, say: Say) -> Figures:
 def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
     """The part of a dense model's seconds that the linear layers of its feed-forward parts take, timed in turns."""
     torch = seeded_torch(options)
-    from .. import layer_models as models
-    from ..transformers import inferred
-
     sizes = models.VISION[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.features, **where)

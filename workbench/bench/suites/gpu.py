@@ -13,6 +13,7 @@ from ....kernels.cuda.stack import DTYPES as STACKED
 from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
+from ....lazy import LateModule
 from ...gpu_profile import settled
 from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
@@ -23,6 +24,8 @@ from ..gpu_layers import SHORT, choice_cases, layer, layer_cases, vendor_seconds
 from ..gpu_products import SPENT, VendorJudge, ahead, all_ahead, graphed, operands, paired, peak_bytes, request_for
 from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
 from ..table import table
+
+ops: Any = LateModule("....kernels.torch.ops", __package__)
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
@@ -115,8 +118,6 @@ def cases(options: Options) -> Iterator[Case]:
 
 def _gate(dtype: str, seed: int, say: Say) -> Figures:
     """Schemes, methods, sizes and storage orders against float64, and twice the same bits."""
-    from ....kernels.torch.ops import bilinear_mm
-
     worst = 0.0
     products = _gated(dtype)
     for one in products:
@@ -124,9 +125,9 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
         say(f"{recipe} {'x'.join(map(str, sizes))} {order}")
         a, b = operands(dtype, sizes, seed, order == "columns")
         judge = VendorJudge(a, b, torch.finfo(a.dtype).eps)
-        result = bilinear_mm(a, b, recipe)
+        result = ops.bilinear_mm(a, b, recipe)
         worst = max(worst, judge(f"{recipe} {dtype} {sizes}", result) / judge.vendor)
-        if not torch.equal(result, bilinear_mm(a, b, recipe)):
+        if not torch.equal(result, ops.bilinear_mm(a, b, recipe)):
             raise VerificationError(f"{recipe} {dtype} {sizes}: two runs differ")
     return {"products": len(products), "worst_error_ratio": worst}
 
@@ -138,8 +139,6 @@ def _gated(dtype: str) -> list[Gated]:
 
 def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios to torch's product, with B's sums made in every call and once before all calls, in turn."""
-    from ....kernels.torch.ops import bilinear_mm
-
     a, b = operands(product.dtype, product.sizes, seed)
     made = dispatch.pack(ProductRecipe.parse(product.recipe), b, product.sizes[0])
     if made is None:
@@ -147,8 +146,8 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     packed, judge = made[1], VendorJudge(a, b)
     calls = {
         "vendor": lambda: torch.matmul(a, b),
-        "online": lambda: bilinear_mm(a, b, product.recipe),
-        "offline": lambda: bilinear_mm(a, b, product.recipe, packed),
+        "online": lambda: ops.bilinear_mm(a, b, product.recipe),
+        "offline": lambda: ops.bilinear_mm(a, b, product.recipe, packed),
     }
     figures = paired(calls, product.sizes, rounds, say, judge=judge)
     return {**figures, "error": figures["errors"]["online"], "vendor_error": judge.vendor}
@@ -165,10 +164,8 @@ def _product_ahead(product: Product) -> None:
 
 def _graph(size: int, rounds: int, seed: int, say: Say) -> Figures:
     """Both products replayed from CUDA graphs, so that no launch counts."""
-    from ....kernels.torch.ops import bilinear_mm
-
     a, b = operands("float32", cube(size), seed)
-    of: dict[str, Any] = {"vendor": torch.matmul, "online": partial(bilinear_mm, recipe=TWO)}
+    of: dict[str, Any] = {"vendor": torch.matmul, "online": partial(ops.bilinear_mm, recipe=TWO)}
     calls = {name: graphed(partial(call, a, b)) for name, call in of.items()}
     return paired(calls, cube(size), rounds, say, judge=VendorJudge(a, b))
 
@@ -178,11 +175,9 @@ def _launch(seed: int, say: Say) -> Figures:
 
     "graph" is what the three stages add where both are replayed from CUDA graphs.
     """
-    from ....kernels.torch.ops import bilinear_mm, matmul
-
     a, b = operands("float32", SMALL, seed)
-    stages = partial(bilinear_mm, recipe=TWO)
-    vendor, auto, ours = (settled(partial(call, a, b)) for call in (torch.matmul, matmul, stages))
+    stages = partial(ops.bilinear_mm, recipe=TWO)
+    vendor, auto, ours = (settled(partial(call, a, b)) for call in (torch.matmul, ops.matmul, stages))
     plain, replayed = (settled(graphed(partial(call, a, b))) for call in (torch.matmul, stages))
     found = {"overhead": auto - vendor, "stages_overhead": ours - vendor, "graph_overhead": replayed - plain}
     return {f"{name}_ms": 1e3 * seconds for name, seconds in (found | {"vendor": vendor}).items()}
@@ -191,13 +186,11 @@ def _launch(seed: int, say: Say) -> Figures:
 def _memory(rounds: int, seed: int, say: Say) -> Figures:
     """Memory of a run against what was predicted, and what a quarter of the workspace costs."""
 
-    from ....kernels.torch.ops import bilinear_mm
-
     a, b = operands("float32", cube(8192), seed)
     plan = recipe_plan(ProductRecipe.parse(TWO), request_for("float32", cube(8192)))
     recipe = f"{TWO};max_workspace={plan.workspace // 2}"  # A~ and H in four pieces, B~ whole
-    peak = peak_bytes(lambda: bilinear_mm(a, b, TWO)) - a.nbytes  # C is as large as A
-    calls = {"vendor": lambda: bilinear_mm(a, b, TWO), "online": lambda: bilinear_mm(a, b, recipe)}
+    peak = peak_bytes(lambda: ops.bilinear_mm(a, b, TWO)) - a.nbytes  # C is as large as A
+    calls = {"vendor": lambda: ops.bilinear_mm(a, b, TWO), "online": lambda: ops.bilinear_mm(a, b, recipe)}
     figures = paired(calls, cube(8192), rounds, say)
     return {
         "peak_bytes": peak,
@@ -209,14 +202,12 @@ def _memory(rounds: int, seed: int, say: Say) -> Figures:
 
 def _rivals(dtype: str, size: int, rounds: int, seed: int, say: Say) -> Figures:
     """The plain scheme under torch.compile and jax.jit, and a task a product that adds into C, beside ours."""
-    from ....kernels.torch.ops import bilinear_mm
-
     a, b = operands(dtype, cube(size), seed)
     scheme = ProductRecipe(("strassen",)).schemes()[0]
     calls: dict[str, Call] = {
         "vendor": lambda: torch.matmul(a, b),
-        "online": lambda: bilinear_mm(a, b, TWO),
-        "one level": lambda: bilinear_mm(a, b, "strassen"),
+        "online": lambda: ops.bilinear_mm(a, b, TWO),
+        "one level": lambda: ops.bilinear_mm(a, b, "strassen"),
         "tasks": tasks_adding(scheme, a, b),
     }
     compiled = {"compiled": compiled_formula(scheme, a, b, say), "jax": jitted_on_gpu(scheme, a, b, say)}
