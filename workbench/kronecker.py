@@ -17,7 +17,6 @@ from ..kernels.structured.chain import FactorChain
 from ..kernels.structured.pattern import parse_patterns
 from .bench.picture import new_figure, save
 from .options import Choice
-from .output import cell, figure, milliseconds, print_table
 from .products import Device, machine_of
 from .suggestions import suggested
 
@@ -57,18 +56,6 @@ def ranked_rows(
             }
         )
     return sorted(found, key=lambda row: (row["seconds"] is None, row["seconds"]))
-
-
-def show_rows(rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows of `ranked_rows`, with the error of an approximation where they have one."""
-    with_error = any("error" in row for row in rows)
-    columns = ["patterns", "density", "h", "strategy", "ms", "ratio to dense", *(["error"] if with_error else [])]
-    cells = []
-    for row in rows:
-        one = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"]]
-        one += [milliseconds(row["seconds"]), figure(row["ratio"], ".2f")]
-        cells.append([*one, *([f"{row['error']:.4f}"] if with_error else [])])
-    print_table(columns, cells, stay=("error", "ratio to dense", "ms", "density"))
 
 
 def approximated(
@@ -122,13 +109,6 @@ def factorized(
 
 def _say(say: Callable[[str], None], by: str, line: str) -> None:
     say(f"{by}: {line}")
-
-
-def show_factorized(rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows of `factorized`."""
-    names = ("by", "error", "bound", "least", "seconds", "refused")
-    cells = [[cell(row[name]) for name in names] for row in rows]
-    print_table(names, cells, stay=("error", "refused"), prose=("refused",))
 
 
 def draw_errors(rows: Sequence[dict[str, Any]], path: Path) -> None:

@@ -12,7 +12,7 @@ from ...kernels import Decision, decision_for, strategies
 from ..explanation import dense_weight, explanation
 from ..help import lcma_command
 from ..options import argument, group, option
-from ..output import figure, milliseconds, print_json, print_table, wants_json
+from ..output import print_figures, print_json, wants_json
 from ..product_options import ProductOptions
 from ..products import machine_of, sizes_given
 from ..roofline import roofline_checks
@@ -79,24 +79,9 @@ def _explain(decision: Decision, found: Mapping[str, Any]) -> None:
         click.echo(f"roofline:  {check}")
     for margin in found["margins"]:
         click.echo(f"margin:    {margin['where']} less than the baseline's time ({margin['measured']})")
-    columns = ("candidate", "level", "stage", "flop", "bytes", "flop/byte", "ms")
-    rows = []
-    for one in found["terms"]:
-        costs = (f"{one['flops']:.3e}", f"{one['bytes']:.3e}", f"{one['intensity']:.2f}")
-        rows.append((one["candidate"], one["level"], one["stage"], *costs, milliseconds(one["seconds"], ".3f")))
-    print_table(columns, rows, stay=("stage", "ms", "level"))
+    print_figures("stages", found["terms"])
     if found["considered"]:
-        considered = []
-        for one in found["considered"]:
-            figures = (milliseconds(one["seconds"]), figure(one["ratio"], ".3f"), f"{one['workspace'] / 1e6:.0f}")
-            considered.append((one["label"], one["strategy"], one["method"], *figures, one["refused"]))
-        ms = f"{found['basis']} ms"
-        print_table(
-            ("considered", "strategy", "method", ms, "ratio to baseline", "workspace MB", "refused"),
-            considered,
-            stay=(ms, "ratio to baseline", "strategy", "method", "refused"),
-            prose=("refused",),
-        )
+        print_figures("considered", found["considered"], basis=found["basis"])
     for name, reason in decision.refused:
         click.echo(f"refused:   {name}: {reason}")
 

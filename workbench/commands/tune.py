@@ -20,7 +20,7 @@ from ...kernels.planning.candidates import Tuned, candidates
 from ..bench.machine import BUSY_SHARE
 from ..help import lcma_command
 from ..options import DURATION, argument, group, option
-from ..output import answer, print_table
+from ..output import answer, print_figures
 from ..product_options import ProductOptions
 from ..products import Sizes, causal_name, require_memory, sizes_given
 from ..progress import CountedProgress
@@ -143,18 +143,11 @@ def _figures(one: Tuned) -> dict[str, Any]:
 
 
 def _show(results: list[dict[str, Any]]) -> None:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for one in results:
-        if not one["candidates"]:
-            rows.append((one["request"], one["skipped"] or f"refused: {one['refused']}", *("",) * 5))
-        for place, figures in enumerate(one["candidates"]):
-            predicted = figures["predicted_s"]
-            lower, upper = (1e3 * seconds for seconds in figures["quartiles_s"])
-            times = (f"{1e3 * figures['median_s']:.3f} ms", f"{lower:.3f} - {upper:.3f} ms", f"{figures['ratio']:.3f}")
-            more = (f"{1e3 * predicted:.3f} ms" if predicted is not None else "", f"{figures['relative_error']:.1e}")
-            rows.append(("" if place else one["request"], figures["candidate"], *times, *more))
-    columns = ("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error")
-    print_table(columns, rows, stay=("candidate", "median", "ratio to baseline"), prose=("candidate",))
+        found = one["candidates"] or [{"candidate": one["skipped"] or f"refused: {one['refused']}"}]
+        rows += [{"request": "" if place else one["request"], **figures} for place, figures in enumerate(found)]
+    print_figures("tuned", rows)
 
 
 MOST_SHAPES = 100_000
