@@ -65,7 +65,7 @@ def test_run_on_a_gpu_moves_files_there_and_back(files, run, monkeypatch, ring):
     """The transfers, with a strategy of a GPU that multiplies on the processor."""
     torch = pytest.importorskip("torch")
     from lcma.kernels.exact import tensors
-    from lcma.workbench import runs
+    from lcma.workbench.commands import run as runs
     from lcma.workbench.products import Device
 
     folder, a, b = files

@@ -9,13 +9,12 @@ import click
 
 from ...errors import PlanError
 from ...kernels import Decision, decision_for, strategies
-from ..explanation import dense_weight, explanation
+from ..explanation import dense_weight, explanation, roofline_checks
 from ..help import lcma_command
 from ..options import argument, group, option
 from ..output import print_figures, print_json, wants_json
 from ..product_options import ProductOptions
 from ..products import machine_of, sizes_given
-from ..roofline import roofline_checks
 from ..schemes import planned_scheme
 
 

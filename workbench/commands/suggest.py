@@ -10,13 +10,12 @@ from ...kernels import Request, decision_for
 from ...kernels.precision import fields_of
 from ...kernels.ring import ExactRing
 from ..help import lcma_command
-from ..kronecker import LAYOUT, ranked_rows
+from ..kronecker import LAYOUT, padding_advice, ranked_rows, suggested
 from ..matrix_files import DTYPES
 from ..options import Choice, argument, option
 from ..output import answer, print_figures
 from ..product_options import RING, exact_request_of
 from ..products import DEVICE, Device, machine_of
-from ..suggestions import padding_advice, suggested
 
 
 @lcma_command("suggest", json="the result")
