@@ -10,7 +10,7 @@ from typing import Any
 from .bench.blr_layers import KINDS
 from .bench.journal import Journal, Row
 from .bench.runner import find_suite, suite_names
-from .output import cell, columns_of, figure, form_text, markdown_table, page
+from .output import cell, columns_of, figure, figure_at, form_text, markdown_table, page
 
 MAX_ROWS = 400
 """Rows of one suite that the page shows; the file has all."""
@@ -139,10 +139,8 @@ def _table(name: str, rows: Iterable[Row]) -> str:
 
 def _figure(row: Row, path: str, form: str) -> object:
     """The text of a figure of a row; nothing where the row lacks it."""
-    found: Any = {"key": row["key"], "bars": bars_of(row), **row["figures"]}
-    for name in path.split("."):
-        found = found and found.get(row["key"].split()[1] if name == "*" else name)
-    return form_text(found, form)
+    found = {"key": row["key"], "bars": bars_of(row), **row["figures"]}
+    return form_text(figure_at(found, path.replace("*", row["key"].split()[1]) if "*" in path else path), form)
 
 
 def _speeds(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:

@@ -29,7 +29,7 @@ from ..kernels.factored import factored_request, product_dtype
 from .contenders import contest_of
 from .destination import write, writing
 from .matrix_files import read_operand, to_gpu
-from .output import print_table
+from .output import print_figures
 from .products import Device
 from .schemes import AUTO
 
@@ -289,15 +289,11 @@ def _stored(factor: Matrix, kind: str, layer: str) -> Matrix:
 
 def show_layers(reports: Sequence[LayerReport]) -> None:
     """Print the reports, and the sum of the bytes."""
-    names = ("error", "output_error", "predicted", "measured")
-    shown = [name for name in names if any(asdict(one)[name] is not None for one in reports)]
-    columns = ("layer", "structure", "bytes", "after", *shown, "")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for one in reports:
-        figures = asdict(one)
-        cells = ["" if one.skipped or figures[name] is None else f"{figures[name]:.4g}" for name in shown]
-        rows.append((one.name, one.structure, one.bytes_before, one.bytes_after, *cells, one.skipped or ""))
+        said = {name: value for name, value in asdict(one).items() if value is not None}
+        rows.append(said if one.skipped is None else {**said, "error": None})
     before, after = (sum(getattr(one, f"bytes_{when}") for one in reports) for when in ("before", "after"))
     count = f"{sum(one.skipped is None for one in reports)} of {len(reports)} layers"
-    rows.append((count, "", before, after, *("" for _ in shown), f"{after / before:.1%}"))
-    print_table(columns, rows, stay=("structure", "after", "error", ""), prose=("structure", ""))
+    rows.append({"name": count, "bytes_before": before, "bytes_after": after, "skipped": f"{after / before:.1%}"})
+    print_figures("layers", rows)

@@ -158,16 +158,24 @@ def page(name: str, **parts: object) -> str:
     return re.sub(r"\n{3,}", "\n\n", text.format(**parts))
 
 
-UNITS = {"": (1, 1), "ms": (1e3, 1), "MB": (1, 1e6)}
-"""Units of columns, and the factor and the divisor of seconds or bytes in them."""
+UNITS: dict[str, Callable[[Any], Any]] = {
+    "": lambda value: value,
+    "ms": lambda seconds: 1e3 * seconds,
+    "MB": lambda count: count / 1e6,
+    "round": lambda seconds: round(seconds, 2),
+}
+"""Units of columns, and what is said in them of a figure, or of both ends of a range."""
+
+WHOLE: dict[str, Callable[[Any], Any]] = {"count": len, "sum": lambda parts: sum(parts.values()), "list": ",".join}
+"""The same of a figure with several parts."""
 
 
 def columns_of(table: str) -> list[dict[str, str]]:
     """The columns of a table, as data/columns.csv lists them: titles, the paths of their figures in a row, and forms.
 
-    A form is a unit of UNITS or nothing, a format of numbers, and what follows them, with colons between: "ms:.3f: ms".
-    At a terminal that is too narrow, columns with a number in `stay` are the last to leave, 1 the very last; those of
-    `prose` hold sentences.
+    A form is a unit (UNITS, WHOLE) or nothing, a format of numbers, and what follows them, with colons between, as in
+    "ms:.3f: ms". At a terminal that is too narrow, columns with a number in `stay` are the last to leave, 1 the very
+    last; those of `prose` hold sentences.
     """
     return [one for one in data_rows("columns") if one["table"] == table]
 
@@ -176,10 +184,19 @@ def form_text(value: Any, form: str) -> Any:
     """The text of a figure, or of the two ends of a range, in a form; the figure itself where there is none."""
     if value is None or not form:
         return value
-    unit, spec, end = [*form.split(":"), ""][:3]
-    times, over = UNITS[unit]
+    unit, spec, end = [*form.split(":"), "", ""][:3]
+    if unit in WHOLE:
+        return WHOLE[unit](value)
     ends = value if isinstance(value, list | tuple) else [value]
-    return " - ".join(format(times * one / over, spec) for one in ends) + end
+    return " - ".join(format(UNITS[unit](one), spec) for one in ends) + end
+
+
+def figure_at(row: Mapping[str, Any], path: str) -> Any:
+    """The figure of a row at a path with dots; None where there is none."""
+    found: Any = row
+    for name in path.split("."):
+        found = found and found.get(name)
+    return found
 
 
 def print_figures(table: str, rows: Sequence[Mapping[str, Any]], **words: str) -> None:
@@ -187,9 +204,9 @@ def print_figures(table: str, rows: Sequence[Mapping[str, Any]], **words: str) -
 
     `words` fill the places in titles.
     """
-    columns = [one for one in columns_of(table) if not rows or any(one["figure"] in row for row in rows)]
+    columns = [one for one in columns_of(table) if not rows or any(one["figure"].split(".")[0] in row for row in rows)]
     titles = [one["title"].format(**words) for one in columns]
-    cells = [[form_text(row.get(one["figure"]), one["form"]) for one in columns] for row in rows]
+    cells = [[form_text(figure_at(row, one["figure"]), one["form"]) for one in columns] for row in rows]
     staying = sorted((int(one["stay"]), title) for one, title in zip(columns, titles, strict=True) if one["stay"])
     prose = [title for one, title in zip(columns, titles, strict=True) if one["prose"]]
     print_table(titles, cells, stay=[title for _, title in staying], prose=prose)
