@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from .bench.blr_layers import KINDS
 from .bench.journal import Journal, Row
 from .bench.runner import find_suite, suite_names
+from .bench.workloads import KINDS
 from .output import cell, columns_of, figure, figure_at, form_text, markdown_table, page
 
 MAX_ROWS = 400

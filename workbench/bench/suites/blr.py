@@ -22,10 +22,10 @@ from ...products import require_memory
 from ..baselines import Baseline, named_plan, prepared
 from ..baselines.block_low_rank import multiply_permuted
 from ..blr_ablation import ablation, steps_between
-from ..blr_layers import KINDS, TABLE, BlrLayer
 from ..case import Bar, Case, Options, Say
 from ..contest import Call, Calls, Contest, CudaClock, FlushedClock, Timings, require_right
 from ..gpu_products import graphed, peak_bytes
+from ..workloads import KINDS, TABLE, BlrLayer
 
 CPU_TOKENS, CPU_SIDE = (1, 1024), 8192
 """On a processor layers with sides up to CPU_SIDE are timed, for these numbers of inputs."""

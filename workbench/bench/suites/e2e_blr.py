@@ -10,10 +10,10 @@ from typing import Any
 from ....kernels.factored import UNLIMITED
 from ....lazy import LateModule
 from ..baselines.block_low_rank import multiply_permuted
-from ..blr_layers import KINDS
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative, require_right
 from ..requirements import inferred, seeded_torch
+from ..workloads import KINDS
 from .blr import timed
 
 models: Any = LateModule("..layer_models", __package__)
