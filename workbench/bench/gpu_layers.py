@@ -20,7 +20,7 @@ from .case import Bar, Case, Figures, Options, Say
 from .contest import Call, Contest, CudaClock
 from .gpu_products import RATES, SPENT, Sizes, VendorJudge, ahead, graphed, intensity, operands, paired, request_for
 from .requirements import require_measured_gpu
-from .workloads import Layer, sample
+from .workloads import sample
 
 ops: Any = LateModule("...kernels.torch.ops", __package__)
 
@@ -88,7 +88,7 @@ def sampled(count: int, dtype: str, span: tuple[float, float], distinct: bool = 
     `distinct`: layers of equal sizes count once.
     """
 
-    def fits(m: int, one: Layer) -> bool:
+    def fits(m: int, one: Any) -> bool:
         return span[0] <= vendor_seconds(dtype, (m, one.k, one.n)) <= span[1]
 
     # Layers whose products are all shorter or longer are skipped, so more are drawn.

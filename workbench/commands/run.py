@@ -96,7 +96,6 @@ def _run(
     with device.current():
         x, y = _placed(left, device, causal, 0), _placed(right, device, causal, 1)
         request = _request(x, y, left.arithmetic, device, causal, product.max_abs)
-
         plan = plan_for(request, chosen, levels, strategy=product.strategy)
         into = f" into {held}" if held != left.dtype else ""
         result, told = run_once(plan, lambda executor: executor.run(x, y), f"{into} on {device}", device)
@@ -123,7 +122,6 @@ def _request(x: Any, y: Any, arithmetic: str, device: Device, product: str | Non
         if precision is not None:
             raise PlanError(f"dtype {arithmetic} is of GPUs; leave --dtype out, or give --device cuda")
         return Request.of(x, y, dtype=held, max_abs=max_abs, structures=structures)
-
     return request_of(x, y, precision, max_abs=max_abs, structures=structures)
 
 
@@ -257,7 +255,6 @@ def _computed(request: Request, a: Any, b: Any, executor: Any) -> Any:
     """The product on the request's device, as an array or a bit matrix."""
     if request.device == "cpu":
         return executor.run(a, b)
-
     return to_host(executor.run(*(to_tensor(x) for x in (a, b))), request.n, request)
 
 

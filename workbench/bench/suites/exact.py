@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -20,22 +19,11 @@ from ...cpu_profile import limited
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import Call, Clock, Contest, CpuClock
 from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
-from ..table import table
+from ..table import rows
 
-
-@dataclass(frozen=True)
-class Row:
-    """Squares over GF(2) or a field that a library, our leaf or one thread multiplies too, and how many times its speed
-    is asked for."""
-
-    over: str
-    ring: str
-    size: int
-    rounds: int
-    bar: float
-
-
-ROWS = table(Row, "exact")
+ROWS = rows("exact")
+"""Squares over GF(2) or a field that a library, our leaf or one thread multiplies too, and how many times its speed is
+asked for."""
 
 FLOAT_PRIME = 1 << 11
 """Below it FFLAS-FFPACK also runs on float32, and the faster of the two counts."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,14 +18,13 @@ from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....lazy import LateModule
 from ...gpu_profile import settled
-from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
 from ..contest import Call, Contest, CudaClock
 from ..gpu_8_bits import fp8_cases, int8_cases
 from ..gpu_layers import SHORT, choice_cases, layer, layer_cases, vendor_seconds
 from ..gpu_products import SPENT, VendorJudge, ahead, all_ahead, graphed, operands, paired, peak_bytes, request_for
 from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
-from ..table import table
+from ..table import rows
 
 ops: Any = LateModule("....kernels.torch.ops", __package__)
 
@@ -38,31 +36,8 @@ SMALL = cube(64)
 TWO = "strassen/strassen"
 
 
-@dataclass(frozen=True)
-class Gated:
-    """A product that is checked first: its recipe, sizes, and the storage order of the operands."""
-
-    recipe: str
-    sizes: Sizes
-    order: str
-
-
-GATE = table(Gated, "gpu_gate")
-
-
-@dataclass(frozen=True)
-class Product:
-    """A row: sizes, dtype, recipe, and the bars of its ratios with B's sums made in every call and before."""
-
-    dtype: str
-    sizes: Sizes
-    recipe: str
-    ratio: float | None = None
-    offline: float | None = None
-
-    @property
-    def key(self) -> str:
-        return f"product {self.dtype} {shown(self.sizes)} {self.recipe.replace('strassen', '2x2x2')}"
+GATE = rows("gpu_gate")
+"""Products that are checked first: recipe, sizes, and the storage order of the operands."""
 
 
 LAYER_DTYPES, LAYERS = ("float32", "float64", "bfloat16"), 12
@@ -72,7 +47,8 @@ SPAN = {"tf32": (1e-3, 30e-3)}
 """Seconds of the products that layers of a dtype are drawn from: short ones in tf32 are bound by the sums of blocks."""
 
 
-PRODUCTS = table(Product, "gpu")
+PRODUCTS = rows("gpu")
+"""Sizes, dtypes, recipes, and the bars of ratios with B's sums made in every call and before."""
 
 
 def cases(options: Options) -> Iterator[Case]:
@@ -89,7 +65,8 @@ def cases(options: Options) -> Iterator[Case]:
     for product in PRODUCTS:
         run = partial(_product, product, rounds, options.seed)
         wanted = at_least(ratio=product.ratio, offline=product.offline)
-        yield Case(product.key, run, wanted, partial(_product_ahead, product))
+        key = f"product {product.dtype} {shown(product.sizes)} {product.recipe.replace('strassen', '2x2x2')}"
+        yield Case(key, run, wanted, partial(_product_ahead, product))
     for size in (1536, 2048, 3072):
         run, sums = partial(_graph, size, rounds, options.seed), partial(ahead, TWO, "float32", cube(size))
         yield Case(f"graph float32 {size}", run, ahead=sums)
@@ -135,12 +112,12 @@ def _gate(dtype: str, seed: int, say: Say) -> Figures:
     return {"products": len(products), "worst_error_ratio": worst}
 
 
-def _gated(dtype: str) -> list[Gated]:
+def _gated(dtype: str) -> list[Any]:
     """The products of the gate in a dtype: stacks are in half precision."""
     return [one for one in GATE if dtype in STACKED or not one.recipe.endswith("@scheme:stack")]
 
 
-def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
+def _product(product: Any, rounds: int, seed: int, say: Say) -> Figures:
     """Ratios to torch's product, with B's sums made in every call and once before all calls, in turn."""
     a, b = operands(product.dtype, product.sizes, seed)
     made = dispatch.pack(ProductRecipe.parse(product.recipe), b, product.sizes[0])
@@ -156,7 +133,7 @@ def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
     return {**figures, "error": figures["errors"]["online"], "vendor_error": judge.vendor}
 
 
-def _product_ahead(product: Product) -> None:
+def _product_ahead(product: Any) -> None:
     """The product; B's sums made before are its own, but may be of another plan."""
     ahead(product.recipe, product.dtype, product.sizes)
     a, b = operands(product.dtype, product.sizes, blank=True)
