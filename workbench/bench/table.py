@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections import namedtuple
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import fields
 from importlib.resources import files
 from typing import Any, TypeVar, cast
@@ -30,30 +31,23 @@ READ: dict[str, Callable[[str], Any]] = {
 """Readers of cells, by the type that a field states."""
 
 
-NUMBERS: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("full", "hits", "k", "n", "rank", "room", "rounds", "seeds", "size", "threads"), int),
-    **dict.fromkeys(("bar", "least", "limit", "linear_ms", "median", "model_ms", "offline"), float),
-    **dict.fromkeys(("paper", "paper_bmm", "ratio", "total", "within"), float),
-    "sizes": sizes_of,
-}
-"""Readers of columns that hold no texts, by their names."""
-
-
 def _lines(name: str) -> list[dict[str, str]]:
     text = (files(__package__) / "data" / f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
 def rows(name: str) -> list[Any]:
-    """The rows of data/NAME.csv, each a named tuple of its columns; an empty cell is None, or "" where texts belong."""
+    """The rows of data/NAME.csv as named tuples: sizes, and numbers where cells are such; an empty cell is None."""
     lines = _lines(name)
     kind: Any = namedtuple(name, list(lines[0]))  # type: ignore[misc]
-    readers = [NUMBERS.get(column) for column in lines[0]]
-    found = []
-    for one in lines:
-        cells = zip(readers, one.values(), strict=True)
-        found.append(kind(*(cell if read is None else read(cell) if cell else None for read, cell in cells)))
-    return found
+    return [kind(*(sizes_of(cell) if at == "sizes" else _value(cell) for at, cell in one.items())) for one in lines]
+
+
+def _value(cell: str) -> int | float | str | None:
+    for read in (int, float):
+        with suppress(ValueError):
+            return read(cell)
+    return cell or None
 
 
 def table(kind: type[Row], name: str, **others: Callable[[str], Any]) -> tuple[Row, ...]:

@@ -16,35 +16,25 @@ from ...schemes_db import Target, costs, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ..help import lcma_command
 from ..options import TARGET, Meaning, argument, option
-from ..output import print_csv, print_json, print_table, wants_json
+from ..output import columns_of, print_csv, print_json, print_table, wants_json
 from ..scheme_record import SchemeRecord
 
-FIELDS: dict[str, Callable[[SchemeRecord], Any]] = {
-    "additions": lambda row: row.entry.additions,
+_READ: dict[str, Callable[[SchemeRecord], Any]] = {
     "coefficients": lambda row: ", ".join(map(str, row.scheme.coefficients)),
-    "command": lambda row: row.scheme.provenance.command,
-    "digest": lambda row: row.entry.digest,
     "exponent": lambda row: costs.exponent(row.scheme),
-    "full": lambda row: row.entry.full_products,
     "gap": lambda row: None if row.known is None else row.entry.rank - row.known.rank,
-    "growth": lambda row: row.entry.growth,
-    "half": lambda row: row.entry.half_products,
-    "kind": lambda row: row.scheme.provenance.kind,
     "known": lambda row: row.known and row.known.rank,
     "largest": lambda row: max(abs(factor.values).max() / factor.denominator for factor in row.scheme.factors),
-    "name": lambda row: row.entry.name,
-    "nonzeros": lambda row: row.entry.nonzeros,
     "one-level": lambda row: float(costs.one_level_cost(row.scheme)),
-    "origin": lambda row: row.entry.origin,
     "proof": lambda row: ", ".join(row.certificate.methods),
-    "rank": lambda row: row.entry.rank,
     "recursive": lambda row: costs.recursive_cost(row.scheme),
-    "ring": lambda row: row.entry.ring,
-    "shared": lambda row: row.entry.additions_cse,
-    "source": lambda row: row.scheme.provenance.source,
-    "target": lambda row: row.entry.target,
-    "ternary": lambda row: row.entry.ternary,
 }
+
+_STORED: dict[str, Callable[[SchemeRecord], Any]] = {
+    one["title"]: attrgetter(one["figure"]) for one in columns_of("fields")
+}
+
+FIELDS = dict(sorted((_READ | _STORED).items()))
 """What a filter may name: figures, texts, and `ternary`, which is true or false."""
 
 TEXTS = ("coefficients", "command", "digest", "kind", "name", "origin", "proof", "ring", "source", "target")

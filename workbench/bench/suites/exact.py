@@ -18,7 +18,7 @@ from ....kernels.ring import GF2, INTEGERS, exact_ring
 from ...cpu_profile import limited
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import Call, Clock, Contest, CpuClock
-from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
+from ..exact_peers import FFLAS, FLINT, M4RI, Peer, compiled
 from ..table import rows
 
 ROWS = rows("exact")
@@ -109,7 +109,7 @@ def _two_threads(size: int, ring: str, rounds: int, seed: int, say: Say) -> Figu
     return {**figures, "plan": plans[2], "plan_of_one": plans[1]}
 
 
-def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
+def _over_library(library: Any, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
     """`auto` over a library's product modulo p or of bits, both in one thread; all entries are compared first."""
     say(f"compiling {library.name}'s program")
     program = compiled(library)

@@ -117,7 +117,7 @@ def _time(climb: Any, seed: int, say: Say) -> Figures:
         ring=climb.ring,
         seed=seed,
         seconds=climb.limit,
-        walk=climb.walk,
+        walk=climb.walk or "",
         policy=None if climb.full is None else {"full": climb.full},
         jobs=2,
         on_event=lambda progress: say(f"rank {progress.rank} after {progress.seconds:.0f} s"),
