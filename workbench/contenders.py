@@ -26,6 +26,7 @@ from ..schemes_db import Scheme
 from .bench.baselines import Baseline, kind_of, named_plan, prepared
 from .bench.contest import Call, Contest, Timing, clock_of, paired_interval, ratio_to, relative, require_right
 from .bench.machine import BUSY_SHARE
+from .bench.table import rows
 from .gpu_nvml import GpuState
 from .products import gflops, require_memory
 from .schemes import AUTO, planned_scheme
@@ -45,17 +46,7 @@ OPTIONAL = ("bsr", "csr", "dense")
 """Baselines of Kronecker-sparse products that are left out where they cannot run after all: a library lacks the dtype,
 or the matrix does not fit in memory."""
 
-MAX_ERROR = {
-    "float64": 1e-10,
-    "complex128": 1e-10,
-    "float32": 1e-3,
-    "complex64": 1e-3,
-    "tf32": 2e-2,
-    "fp32-accurate": 1e-3,
-    "float16": 5e-2,
-    "bfloat16": 2e-1,
-    "fp8": 2e-1,
-}
+MAX_ERROR = {one.arithmetic: one.limit for one in rows("max_errors")}
 """A contender with a larger relative error, in the Frobenius norm, is wrong; integers must be exact."""
 
 SPENT = 0.1
@@ -130,8 +121,8 @@ class PlanContest:
         timings = Contest(calls, rounds, clock, say, monitored=self.request.device == "cuda").run()
         timed = [one for one in self.contenders if one.what in calls]
         base = timings.fastest(one.what for one in timed if one.is_baseline)
-        rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
-        return Result(rows, base.name, self.basis, timings.gpu, monitor.share())
+        figures = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
+        return Result(figures, base.name, self.basis, timings.gpu, monitor.share())
 
     def prepared(self, say: Callable[[str], None]) -> tuple[dict[str, Call], dict[str, float]]:
         """The calls of those that can run, with the errors of their results; raises as `run`."""

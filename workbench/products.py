@@ -25,6 +25,7 @@ from ..kernels.request import PLAIN, structures_of
 from ..kernels.structure import is_factored
 from ..schemes_db.symmetry import ATTENTION_PRODUCTS
 from .options import Choice, Meaning
+from .output import data_rows
 
 Sizes = tuple[int, int, int]
 
@@ -34,14 +35,7 @@ Told = tuple[str, dict[str, Any]]
 MAX_SIZE = 1 << 17
 """The longest side of matrices that a command makes up by itself."""
 
-FACTORS = {
-    "QK": ("Q", "K^T"),
-    "PV": ("P", "V"),
-    "dV": ("P^T", "dO"),
-    "dP": ("dO", "V^T"),
-    "dQ": ("dS", "K"),
-    "dK": ("dS^T", "Q"),
-}
+FACTORS = {row["product"]: (row["left"], row["right"]) for row in data_rows("factors")}
 """The factors of the six products of causal attention; a transposed one is stored by columns."""
 
 

@@ -26,7 +26,7 @@ from ...search.lifting.lift import lift
 from ...verify.report import proof_text
 from ..help import lcma_command
 from ..options import argument, option
-from ..output import answer, ratio, wants_json
+from ..output import answer, data_rows, ratio, wants_json
 from ..schemes import scheme_argument
 
 
@@ -129,22 +129,7 @@ def _comments(scheme: Scheme, certificate: Certificate, facts: dict[str, object]
     return lines
 
 
-_NUMBER, _WORDS = r"\d{1,12}", r"[a-z][a-z0-9,:-]*"
-_NUMBERS = ["rank", "seed", "rounds", "walks", "steps", "count"]
-_NUMBERS += ["plus", "margin", "restart", "full", "nonzeros"]
-
-ALLOWED = {
-    **{f"--{name}": _NUMBER for name in _NUMBERS},
-    "--time": r"\d{1,6}(\.\d+)?[smh]?",
-    "--chance": r"\d*\.?\d+",
-    "--jobs": r"\d{1,3}",
-    "--ring": r"[A-Za-z0-9()]{1,8}",
-    **{f"--{name}": _WORDS for name in ("walk", "by", "orbits", "objective")},
-    "--ladder": r"auto|none|\d[\dx:,]*",
-    "--device": "cpu",
-    "--start": r"naive|compose|best|[0-9a-f]{12,64}",
-    "--keep": r"m\d+(,m\d+)*|[0-9a-f]{12,64}",
-}
+ALLOWED = {row["option"]: row["values"] for row in data_rows("repeated")}
 """The options that a repeated search may have, and their values: none that names a file, a folder or a machine.
 
 A digest names no file, as searches run in an empty folder."""
