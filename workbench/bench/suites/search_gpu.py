@@ -90,7 +90,8 @@ def search(
     } | settings
     chosen["device"] = "twin" if options.device == "cpu" else options.device
     limits: dict[str, Any] = {"seconds": limit, "stop": lambda: first is not None and seconds >= first + linger}
-    return first, find(target, rank=rank, seed=seed, on_event=watch, **limits, **chosen)
+    result = find(target, rank=rank, seed=seed, on_event=watch, **limits, **chosen)
+    return first, result
 
 
 def gate(options: Options, start: Scheme, walk: str, room: int, say: Say) -> Figures:
