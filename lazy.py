@@ -50,3 +50,13 @@ def names_on_first_use(
         return value
 
     return load, lambda: sorted({*space, *homes()} - missing())
+
+
+class LateModule:
+    """A module that is imported when one of its names is first used; the name is relative to a package."""
+
+    def __init__(self, name: str, package: str) -> None:
+        self._place = name, package
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(*self._place), name)

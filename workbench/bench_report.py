@@ -7,10 +7,10 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from .bench.blr_layers import KINDS
 from .bench.journal import Journal, Row
 from .bench.runner import find_suite, suite_names
-from .output import cell, data_rows, figure, markdown_table, page
+from .bench.workloads import KINDS
+from .output import cell, columns_of, figure, figure_at, form_text, markdown_table, page
 
 MAX_ROWS = 400
 """Rows of one suite that the page shows; the file has all."""
@@ -131,20 +131,16 @@ def _layers(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _table(name: str, rows: Iterable[Row]) -> str:
-    """A table of which data/columns.csv lists the columns: titles, paths of figures (*: the row's kind), formats."""
-    columns = [one for one in data_rows("columns") if one["table"] == name]
+    """A table of `columns_of`; in the path of a figure * is the row's kind."""
+    columns = columns_of(name)
     cells = ([_figure(row, one["figure"], one["form"]) for one in columns] for row in rows)
     return markdown_table([one["title"] for one in columns], cells)
 
 
 def _figure(row: Row, path: str, form: str) -> object:
     """The text of a figure of a row; nothing where the row lacks it."""
-    found: Any = {"key": row["key"], "bars": bars_of(row), **row["figures"]}
-    for name in path.split("."):
-        found = found and found.get(row["key"].split()[1] if name == "*" else name)
-    if form == "MB":
-        return figure(found and found / 1e6, ".4g")
-    return figure(found, form) if form else found
+    found = {"key": row["key"], "bars": bars_of(row), **row["figures"]}
+    return form_text(figure_at(found, path.replace("*", row["key"].split()[1]) if "*" in path else path), form)
 
 
 def _speeds(rows: Sequence[Row]) -> Iterator[tuple[object, ...]]:

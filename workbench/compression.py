@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +14,24 @@ from ..errors import PlanError, RankError, SchemeFormatError
 from ..kernels import safetensors
 from ..kernels.arrays import Matrix
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
+from ..kernels.compressed_files import STRUCTURES, FinishedLayers, structures_in
+from ..kernels.compression import (
+    CompressConfig,
+    Decomposition,
+    FactorChain,
+    LayerReport,
+    compress_weight,
+    config_for,
+    output_error,
+    predicted_speed,
+)
+from ..kernels.factored import factored_request, product_dtype
+from .contenders import contest_of
 from .destination import write, writing
-from .matrix_files import read_operand
-from .output import print_table
+from .matrix_files import read_operand, to_gpu
+from .output import print_figures
 from .products import Device
-
-if TYPE_CHECKING:
-    from ..kernels.compressed_files import FinishedLayers
-    from ..kernels.compression import CompressConfig, Decomposition, FactorChain, LayerReport
+from .schemes import AUTO
 
 FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
@@ -111,8 +121,6 @@ def planned(weights: Sequence[StoredWeight], configs: Mapping[str, CompressConfi
         RankError: a rank exceeds that of a weight.
         PlanError: no layer is meant.
     """
-    from ..kernels.compression import config_for
-
     found = []
     for weight in weights:
         config = config_for(weight.layer, configs)
@@ -177,8 +185,6 @@ class Compression:
     def __init__(
         self, path: Path, tasks: Sequence[Task], device: Device, store: FinishedLayers, resume: bool = True
     ) -> None:
-        from ..kernels.compressed_files import STRUCTURES, structures_in
-
         self._resume = resume
         self._metadata = safetensors.metadata(path)
         self._earlier = structures_in(path) if STRUCTURES in self._metadata else {}
@@ -195,8 +201,6 @@ class Compression:
         Raises:
             LcmaError: the folder of finished layers cannot be written.
         """
-        from ..kernels.compression import LayerReport, output_error
-
         speeds: dict[tuple[FactorChain, str], dict[str, float | None]] = {}
         for task in self.tasks:
             weight, kind = task.weight, task.weight.entry.kind
@@ -225,8 +229,6 @@ class Compression:
             PlanError: factors are too large for the weights' dtype.
             LcmaError: the file cannot be written.
         """
-        from ..kernels.compressed_files import STRUCTURES
-
         tensors: dict[str, tuple[str, Matrix]] = {}
         done = {task.weight.tensor: task.weight for task in self.tasks if task.weight.layer in self._factors}
         for name, entry in safetensors.entries(self.path).items():
@@ -243,8 +245,6 @@ class Compression:
         self.store.remove(self.keys)
 
     def _decomposed(self, task: Task, matrix: Matrix, say: Callable[[str], None]) -> Decomposition:
-        from ..kernels.compression import compress_weight
-
         layer = task.weight.layer
         self.keys.append(key := self.store.key(layer, f"{task.config!r} {self.device.kind}", matrix))
         if self._resume and (found := self.store.load(key)):
@@ -252,8 +252,6 @@ class Compression:
             return found
         given: Any = matrix
         if self.device.kind == "cuda":
-            from .matrix_files import to_gpu
-
             given = to_gpu(matrix.astype(np.float32), "float32", task.weight.tensor)
         found = compress_weight(
             given, task.structures, task.config.steps, lambda text: say(f"{layer}: {text}"), task.config.tolerance
@@ -273,11 +271,6 @@ def speeds_of(
 
     None where there are no rounds, or the dense matrix does not fit.
     """
-    from ..kernels.compression import predicted_speed
-    from ..kernels.factored import factored_request, product_dtype
-    from .contenders import contest_of
-    from .schemes import AUTO
-
     found = {"predicted": predicted_speed(structure, batch, dtype, device.kind), "measured": None}
     if rounds is not None:
         request = factored_request(structure, batch, product_dtype(dtype, device.kind), device=device.kind)
@@ -296,15 +289,11 @@ def _stored(factor: Matrix, kind: str, layer: str) -> Matrix:
 
 def show_layers(reports: Sequence[LayerReport]) -> None:
     """Print the reports, and the sum of the bytes."""
-    names = ("error", "output_error", "predicted", "measured")
-    shown = [name for name in names if any(asdict(one)[name] is not None for one in reports)]
-    columns = ("layer", "structure", "bytes", "after", *shown, "")
-    rows = []
+    rows: list[dict[str, Any]] = []
     for one in reports:
-        figures = asdict(one)
-        cells = ["" if one.skipped or figures[name] is None else f"{figures[name]:.4g}" for name in shown]
-        rows.append((one.name, one.structure, one.bytes_before, one.bytes_after, *cells, one.skipped or ""))
+        said = {name: value for name, value in asdict(one).items() if value is not None}
+        rows.append(said if one.skipped is None else {**said, "error": None})
     before, after = (sum(getattr(one, f"bytes_{when}") for one in reports) for when in ("before", "after"))
     count = f"{sum(one.skipped is None for one in reports)} of {len(reports)} layers"
-    rows.append((count, "", before, after, *("" for _ in shown), f"{after / before:.1%}"))
-    print_table(columns, rows, stay=("structure", "after", "error", ""), prose=("structure", ""))
+    rows.append({"name": count, "bytes_before": before, "bytes_after": after, "skipped": f"{after / before:.1%}"})
+    print_figures("layers", rows)

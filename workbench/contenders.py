@@ -6,24 +6,30 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import PlanError
+from ..kernels import Plan, Request, decision_for, plan_for
 from ..kernels.arrays import Matrix
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
+from ..kernels.causal.naive import plain
+from ..kernels.cpu.blas import library_for
 from ..kernels.cpu.others import CpuLoadMonitor
+from ..kernels.dense.fp8 import NAME
+from ..kernels.factored import UNLIMITED
+from ..kernels.plans.tuning import bench_for
+from ..kernels.precision import FP8
+from ..kernels.structure import BlockMask
 from ..schemes_db import Scheme
+from .bench.baselines import Baseline, kind_of, named_plan, prepared
 from .bench.contest import Call, Contest, Timing, clock_of, paired_interval, ratio_to, relative, require_right
 from .bench.machine import BUSY_SHARE
+from .bench.table import rows
 from .gpu_nvml import GpuState
 from .products import gflops, require_memory
 from .schemes import AUTO, planned_scheme
-
-if TYPE_CHECKING:
-    from ..kernels import Plan, Request
-    from .bench.baselines import Baseline
 
 BASELINES = {
     "dense": ("vendor",),
@@ -40,17 +46,7 @@ OPTIONAL = ("bsr", "csr", "dense")
 """Baselines of Kronecker-sparse products that are left out where they cannot run after all: a library lacks the dtype,
 or the matrix does not fit in memory."""
 
-MAX_ERROR = {
-    "float64": 1e-10,
-    "complex128": 1e-10,
-    "float32": 1e-3,
-    "complex64": 1e-3,
-    "tf32": 2e-2,
-    "fp32-accurate": 1e-3,
-    "float16": 5e-2,
-    "bfloat16": 2e-1,
-    "fp8": 2e-1,
-}
+MAX_ERROR = {one.arithmetic: one.limit for one in rows("max_errors")}
 """A contender with a larger relative error, in the Frobenius norm, is wrong; integers must be exact."""
 
 SPENT = 0.1
@@ -125,14 +121,11 @@ class PlanContest:
         timings = Contest(calls, rounds, clock, say, monitored=self.request.device == "cuda").run()
         timed = [one for one in self.contenders if one.what in calls]
         base = timings.fastest(one.what for one in timed if one.is_baseline)
-        rows = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
-        return Result(rows, base.name, self.basis, timings.gpu, monitor.share())
+        figures = tuple(self._row(one, timings[one.what], base, errors[one.what]) for one in timed)
+        return Result(figures, base.name, self.basis, timings.gpu, monitor.share())
 
     def prepared(self, say: Callable[[str], None]) -> tuple[dict[str, Call], dict[str, float]]:
         """The calls of those that can run, with the errors of their results; raises as `run`."""
-        from ..kernels.plans.tuning import bench_for
-        from .bench.baselines import prepared
-
         bench, calls, errors = bench_for(self.request), dict[str, Call](), dict[str, float]()
         require_memory(self.request)
         a, b, out = bench.operands(self.request, self.seed)
@@ -179,9 +172,6 @@ def contest_of(
     Raises:
         PlanError, CatalogError, VerificationError: nothing can run it, or there is no such scheme.
     """
-    from ..kernels import decision_for, plan_for
-    from .bench.baselines import kind_of
-
     family = kind_of(request)
     found = [Contender(name, plan, AUTO, is_baseline=True) for name, plan in _baselines(request, family)]
     if request.is_empty:
@@ -202,11 +192,6 @@ def contest_of(
 
 
 def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Baseline]]:
-    from ..kernels.dense.fp8 import NAME
-    from ..kernels.factored import UNLIMITED
-    from ..kernels.precision import FP8
-    from .bench.baselines import named_plan
-
     plain = family in ("dense", "causal")
     request = request if plain else replace(request, max_extra_bytes=UNLIMITED)
     for name in (*BASELINES[family], *([NAME] if request.precision == FP8 else [])):
@@ -220,8 +205,6 @@ def _shown(plan: Plan | Baseline) -> str:
     text = str(plan.candidate)
     if plan.candidate.strategy != "vendor" or plan.request.device != "cpu" or not plan.request.is_dense:
         return text
-    from ..kernels import Plan
-    from ..kernels.cpu.blas import library_for
 
     assert isinstance(plan, Plan)  # no baseline is called vendor
 
@@ -234,9 +217,6 @@ def true_product(request: Request, scheme: Any, a: Any, b: Any, wide: bool = Tru
     `wide`: in float64 (complex128); else in the request's dtype, which is what a library computes. `scheme`
     is what the plan was made for: a scheme with a structured target computes that.
     """
-    from ..kernels.causal.naive import plain
-    from ..kernels.structure import BlockMask
-
     on_gpu = not isinstance(a, np.ndarray)
     target = structured_scheme(scheme) if request.is_dense else None
     if on_gpu and target is None:

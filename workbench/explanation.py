@@ -1,4 +1,7 @@
-"""The explanation of a decision as plain data: the plan, the reason, and the other candidates."""
+"""The explanation of a decision as plain data, and the roofline inequalities of its plan.
+
+Source of the inequalities: FalconGEMM (arXiv:2605.06057), Eq. 8 and 9. They are necessary for a scheme to gain.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,15 @@ from math import isnan
 from typing import Any
 
 from ..errors import PlanError
+from ..kernels.dense.chains import Chain
+from ..kernels.dense.given import GivenProgram
+from ..kernels.dense.roofline import RooflineCheck, compute_bound, machine_balance
+from ..kernels.dense.scheme_costs import SchemeCosts
 from ..kernels.planning.cost_model import seconds_or_none
 from ..kernels.planning.limits import applying_margins
 from ..kernels.planning.planner import Decision, Strategies, plan_candidate, vendor_plans
+from ..kernels.planning.profile import Profile
+from ..kernels.planning.strategy import Plan
 from ..kernels.request import PLAIN, Layout
 from ..kernels.structure import is_factored
 
@@ -140,3 +149,35 @@ def _ratio(base: float | None, seconds: float | None) -> float | None:
     if base is None or seconds is None:
         return None
     return base / seconds if seconds else 1.0
+
+
+def worth_it(profile: Profile, dtype: str, costs: SchemeCosts, m: int, k: int, n: int) -> RooflineCheck | None:
+    """Eq. 9: saved operations relative to traffic."""
+    most = machine_balance(profile, dtype, m, k, n)
+    if most is None:
+        return None
+    gm, gk, gn, rank = (int(x) for x in (costs.m, costs.k, costs.n, costs.rank))
+    saved = 2.0 * m * n * k * (1 - rank / (gm * gk * gn))
+    moved = m * k * (1 + rank / (gm * gk)) + n * k * (1 + rank / (gk * gn)) + m * n * (1 + rank / (gm * gn))
+    return RooflineCheck("Eq. 9", saved / max(moved, 1), most)
+
+
+def roofline_checks(plan: Plan) -> list[RooflineCheck]:
+    """Return Eq. 8 for the request and Eq. 9 for the plan's first combinations, if the profile has the rates."""
+    request, profile, dtype = plan.request, plan.machine.profile, plan.request.arithmetic
+    if not request.is_dense or request.is_empty or not plan.machine.costs.knows(dtype):
+        return []
+    found = [compute_bound(profile, dtype, *request.shape)]
+    if (costs := _first_costs(plan)) is not None:
+        found.append(worth_it(profile, dtype, costs, *request.shape))
+    return [check for check in found if check is not None]
+
+
+def _first_costs(plan: Plan) -> SchemeCosts | None:
+    """Return the costs of the first level; on a GPU of all levels, which are combined in one pass."""
+    source = plan.candidate.source
+    if not isinstance(source, Chain | GivenProgram):
+        return None
+    if plan.request.device != "cpu":
+        return source.flat_costs
+    return source.costs[0] if source.costs else None

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Self
 
+from ..kernels.arrays import torch
+
 LIBRARY = "libnvidia-ml.so.1"
 
 SM_CLOCK = 1
@@ -121,8 +123,6 @@ class GpuMonitor(Sampler):
 @lru_cache(maxsize=1)
 def gpu_meter() -> NvmlMeter | None:
     """The meter of the current GPU; None where the driver's library is not here."""
-    import torch
-
     index = torch.cuda.current_device()
     found = getattr(torch.cuda.get_device_properties(index), "uuid", None)
     try:

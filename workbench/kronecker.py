@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import PlanError
+from ..kernels import Request, decision_for
+from ..kernels.factored import factored_request
+from ..kernels.kronecker import FactoredMatrix, factorize
 from ..kernels.precision import fields_of
+from ..kernels.structured.chain import FactorChain, KroneckerSparse
+from ..kernels.structured.constructions import LEAST_BLOCK, divisors, low_rank, pairs
+from ..kernels.structured.pattern import Pattern, parse_patterns
+from .bench.picture import new_figure, save
 from .options import Choice
-from .output import cell, figure, milliseconds, print_table
 from .products import Device, machine_of
-
-if TYPE_CHECKING:
-    from ..kernels.kronecker import FactoredMatrix
-    from ..kernels.structured.chain import FactorChain
 
 LAYOUT = Choice(["bsf", "bsl"])
 
@@ -33,9 +36,6 @@ def ranked_rows(
 
     The dense layer is X W^T by the vendor's product on the same machine.
     """
-    from ..kernels import Request, decision_for
-    from ..kernels.factored import factored_request
-
     rows, cols = structures[0].rows, structures[0].cols
     plain = Request(batch, cols, rows, device=device.kind, **fields_of(dtype))
     machine = machine_of(plain, profile)
@@ -59,18 +59,6 @@ def ranked_rows(
     return sorted(found, key=lambda row: (row["seconds"] is None, row["seconds"]))
 
 
-def show_rows(rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows of `ranked_rows`, with the error of an approximation where they have one."""
-    with_error = any("error" in row for row in rows)
-    columns = ["patterns", "density", "h", "strategy", "ms", "ratio to dense", *(["error"] if with_error else [])]
-    cells = []
-    for row in rows:
-        one = [row["patterns"], f"{row['density']:.4f}", f"{row['h']:.4f}", row["strategy"]]
-        one += [milliseconds(row["seconds"]), figure(row["ratio"], ".2f")]
-        cells.append([*one, *([f"{row['error']:.4f}"] if with_error else [])])
-    print_table(columns, cells, stay=("error", "ratio to dense", "ms", "density"))
-
-
 def approximated(
     weight: Any, densities: Sequence[float], batch: int, layout: str | None, device: Device, say: Callable[[str], None]
 ) -> list[dict[str, Any]]:
@@ -79,10 +67,6 @@ def approximated(
     Raises:
         PlanError: the weight is no matrix of floats, or no list keeps to a density.
     """
-    from ..kernels.kronecker import factorize
-    from ..kernels.structured.pattern import parse_patterns
-    from .suggestions import suggested
-
     dtype = weight.dtype.name
     found = [structure for density in densities for structure in suggested(weight.shape[0], weight.shape[1], density)]
     rows = ranked_rows(list(dict.fromkeys(found)), batch, layout, dtype, device)
@@ -102,9 +86,6 @@ def factorized(
     Raises:
         PlanError: the text is no list of patterns of the weight's size, or no algorithm takes it.
     """
-    from ..kernels.kronecker import factorize
-    from ..kernels.structured.pattern import parse_patterns
-
     listed = parse_patterns(patterns)
     rows: list[dict[str, Any]] = []
     nearest: FactoredMatrix | None = None
@@ -131,21 +112,12 @@ def _say(say: Callable[[str], None], by: str, line: str) -> None:
     say(f"{by}: {line}")
 
 
-def show_factorized(rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows of `factorized`."""
-    names = ("by", "error", "bound", "least", "seconds", "refused")
-    cells = [[cell(row[name]) for name in names] for row in rows]
-    print_table(names, cells, stay=("error", "refused"), prose=("refused",))
-
-
 def draw_errors(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Draw the error of every list against its predicted ratio to the dense layer, as SVG.
 
     Raises:
         PlanError: matplotlib is not installed.
     """
-    from .bench.picture import new_figure, save
-
     figure, axes = new_figure(8, 5)
     known = [row for row in rows if row["ratio"] is not None]
     points = axes.scatter(
@@ -157,3 +129,59 @@ def draw_errors(rows: Sequence[dict[str, Any]], path: Path) -> None:
     axes.set_xlabel("predicted speed, dense layer = 1")
     axes.set_ylabel("relative error (Frobenius)")
     save(figure, path)
+
+
+LEAST_PAD = 64
+"""Padded sizes are multiples of this, so that 2 to 64 blocks divide them."""
+
+
+def suggested(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
+    """Return single factors, pairs of factors as Monarch's, and low rank, each of at most density rows cols parameters.
+
+    For each kind and number of blocks it is the list with the most parameters.
+
+    Raises:
+        PlanError: no list has so few parameters, or the density is not between 0 and 1. The text says which sizes have
+            patterns, or the least density.
+    """
+    if not 0 < density <= 1:
+        raise PlanError(f"density must be above 0 and at most 1, not {density}")
+    budget = density * rows * cols
+    found = [*_single(rows, cols, budget), *pairs(rows, cols, budget)]
+    if rank := int(budget // (rows + cols)):
+        found.append(KroneckerSparse(low_rank(rows, cols, min(rank, rows, cols))))
+    if not found:
+        advice = "" if (sizes := padded(rows, cols)) == (rows, cols) else f", or pad to {sizes[0]} x {sizes[1]}"
+        least = (rows + cols) / (rows * cols)
+        raise PlanError(
+            f"no list for {rows} x {cols} has a density of at most {density:g}: rank 1 has {least:.3g}; raise the "
+            f"density{advice}"
+        )
+    return tuple(found)
+
+
+def padded(rows: int, cols: int) -> tuple[int, int]:
+    """Return the least larger sizes that patterns divide: the same if LEAST_BLOCK does, else multiples of LEAST_PAD."""
+    if math.gcd(rows, cols) % LEAST_BLOCK == 0:
+        return rows, cols
+    return -(-rows // LEAST_PAD) * LEAST_PAD, -(-cols // LEAST_PAD) * LEAST_PAD
+
+
+def padding_advice(rows: int, cols: int) -> str | None:
+    """Return why there are few lists for a layer of these sizes and which sizes have more, or None."""
+    if (sizes := padded(rows, cols)) == (rows, cols):
+        return None
+    return (
+        f"only divisors of gcd({rows}, {cols}) = {math.gcd(rows, cols)} can be numbers of blocks; a layer padded to "
+        f"{sizes[0]} x {sizes[1]} has more patterns"
+    )
+
+
+def _single(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
+    """Yield factors (a, b, c, d) with the fewest blocks a d within the budget, for every factorization into a d."""
+    common = math.gcd(rows, cols)
+    blocks = next((one for one in divisors(common) if rows * cols / one <= budget), None)
+    if blocks is None or min(rows, cols) // blocks < LEAST_BLOCK:
+        return
+    for d in divisors(blocks):
+        yield KroneckerSparse((Pattern(blocks // d, rows // blocks, cols // blocks, d),))

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
 from typing import Any
@@ -67,11 +67,6 @@ def answer_table(columns: Sequence[str], rows: Sequence[Sequence[object]], **set
 def figure(value: float | None, form: str) -> str:
     """The text of a number in a table by a format; nothing for None."""
     return "" if value is None else format(value, form)
-
-
-def milliseconds(seconds: float | None, form: str = ".4g") -> str:
-    """The text of a time in a table, in ms; nothing for None."""
-    return figure(None if seconds is None else 1e3 * seconds, form)
 
 
 def tell(steps: Iterable[tuple[str, dict[str, Any]]]) -> int:
@@ -161,6 +156,60 @@ def page(name: str, **parts: object) -> str:
     """A page of Markdown: the template of this name with tables and figures in its places; a part may be empty."""
     text = (resources.files(__package__) / "templates" / f"{name}.md").read_text(encoding="utf-8")
     return re.sub(r"\n{3,}", "\n\n", text.format(**parts))
+
+
+UNITS: dict[str, Callable[[Any], Any]] = {
+    "": lambda value: value,
+    "ms": lambda seconds: 1e3 * seconds,
+    "MB": lambda count: count / 1e6,
+    "round": lambda seconds: round(seconds, 2),
+}
+"""Units of columns, and what is said in them of a figure, or of both ends of a range."""
+
+WHOLE: dict[str, Callable[[Any], Any]] = {"count": len, "sum": lambda parts: sum(parts.values()), "list": ",".join}
+"""The same of a figure with several parts."""
+
+
+def columns_of(table: str) -> list[dict[str, str]]:
+    """The columns of a table, as data/columns.csv lists them: titles, the paths of their figures in a row, and forms.
+
+    A form is a unit (UNITS, WHOLE) or nothing, a format of numbers, and what follows them, with colons between, as in
+    "ms:.3f: ms". At a terminal that is too narrow, columns with a number in `stay` are the last to leave, 1 the very
+    last; those of `prose` hold sentences.
+    """
+    return [one for one in data_rows("columns") if one["table"] == table]
+
+
+def form_text(value: Any, form: str) -> Any:
+    """The text of a figure, or of the two ends of a range, in a form; the figure itself where there is none."""
+    if value is None or not form:
+        return value
+    unit, spec, end = [*form.split(":"), "", ""][:3]
+    if unit in WHOLE:
+        return WHOLE[unit](value)
+    ends = value if isinstance(value, list | tuple) else [value]
+    return " - ".join(format(UNITS[unit](one), spec) for one in ends) + end
+
+
+def figure_at(row: Mapping[str, Any], path: str) -> Any:
+    """The figure of a row at a path with dots; None where there is none."""
+    found: Any = row
+    for name in path.split("."):
+        found = found and found.get(name)
+    return found
+
+
+def print_figures(table: str, rows: Sequence[Mapping[str, Any]], **words: str) -> None:
+    """Print rows of figures as a table of `columns_of`; a column that no row has is left out.
+
+    `words` fill the places in titles.
+    """
+    columns = [one for one in columns_of(table) if not rows or any(one["figure"].split(".")[0] in row for row in rows)]
+    titles = [one["title"].format(**words) for one in columns]
+    cells = [[form_text(figure_at(row, one["figure"]), one["form"]) for one in columns] for row in rows]
+    staying = sorted((int(one["stay"]), title) for one, title in zip(columns, titles, strict=True) if one["stay"])
+    prose = [title for one, title in zip(columns, titles, strict=True) if one["prose"]]
+    print_table(titles, cells, stay=[title for _, title in staying], prose=prose)
 
 
 def print_csv(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import PlanError
+from ..kernels import Request
+from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
+from ..kernels.kronecker import FactoredMatrix
+from ..kernels.ring import ExactRing, exact_ring
+from ..kernels.structured.matrix import is_operand_file, load
 from .kronecker import LAYOUT
 from .matrix_files import DTYPES
 from .options import Choice, Meaning, option
 from .output import visible
 from .products import CAUSAL, DEVICE, DTYPE, Device, Sizes, causal_name, sized_request
-
-if TYPE_CHECKING:
-    from ..kernels import Request
-    from ..kernels.kronecker import FactoredMatrix
-    from ..kernels.ring import ExactRing
-
 
 MAX_ABS = 1 << 20
 """The magnitude of random entries over Z where none is stated."""
@@ -27,8 +25,6 @@ MAX_ABS = 1 << 20
 
 def ring_of(text: str) -> ExactRing:
     """The ring of an exact product."""
-    from ..kernels.ring import exact_ring
-
     try:
         return exact_ring(text)
     except PlanError as error:
@@ -42,8 +38,6 @@ def exact_request_of(
     sizes: tuple[int, int, int], ring: ExactRing, device: Device, batch: tuple[int, ...] = ()
 ) -> Request:
     """The request of an exact product of random matrices; over Z their entries are below MAX_ABS in magnitude."""
-    from ..kernels import Request
-
     dtype = "bit" if ring.modulus == 2 else "int64"
     most = None if ring.modulus else MAX_ABS
     return Request(*sizes, dtype, batch, batch, device.kind, ring=ring, max_abs=most)
@@ -72,8 +66,6 @@ class ProductOptions:
             UsageError: there is an option that is only for the other kind of product.
             SchemeFormatError: the file holds the header of such a matrix, but no matrix.
         """
-        from ..kernels.structured.matrix import is_operand_file, load
-
         matrix = load(arguments[0]) if len(arguments) == 1 and is_operand_file(arguments[0]) else None
         if matrix is not None:
             reject("K", causal=self.causal, ring=self.ring, max_abs=self.max_abs, **others)
@@ -91,8 +83,6 @@ class ProductOptions:
             UsageError: the batch is not given.
             PlanError: there is no such dtype on the device.
         """
-        from ..kernels.factored import extra_bytes_for, factored_request, product_dtype
-
         if self.batch is None:
             raise click.UsageError("a product by a stored matrix needs --batch N, the number of its inputs")
         own, kind = self.dtype or product_dtype(matrix.dtype, self.device.kind), self.device.kind

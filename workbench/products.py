@@ -7,17 +7,25 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..errors import PlanError, TargetError
+from ..kernels import Layout, Machine, Plan, Request, machine_for
+from ..kernels.arrays import torch
+from ..kernels.cpu.hardware import machine_id
+from ..kernels.cpu.machine import cpu_machine
+from ..kernels.cpu.memory import free_bytes
+from ..kernels.cpu.threads import thread_count
+from ..kernels.cuda.machine import cuda_machine, require_device
+from ..kernels.planning.profiles import find_profile, stored_profile
 from ..kernels.precision import fields_of
+from ..kernels.request import PLAIN, structures_of
+from ..kernels.structure import is_factored
 from ..schemes_db.symmetry import ATTENTION_PRODUCTS
 from .options import Choice, Meaning
-
-if TYPE_CHECKING:
-    from ..kernels import Machine, Plan, Request
+from .output import data_rows
 
 Sizes = tuple[int, int, int]
 
@@ -27,14 +35,7 @@ Told = tuple[str, dict[str, Any]]
 MAX_SIZE = 1 << 17
 """The longest side of matrices that a command makes up by itself."""
 
-FACTORS = {
-    "QK": ("Q", "K^T"),
-    "PV": ("P", "V"),
-    "dV": ("P^T", "dO"),
-    "dP": ("dO", "V^T"),
-    "dQ": ("dS", "K"),
-    "dK": ("dS^T", "Q"),
-}
+FACTORS = {row["product"]: (row["left"], row["right"]) for row in data_rows("factors")}
 """The factors of the six products of causal attention; a transposed one is stored by columns."""
 
 
@@ -72,8 +73,6 @@ class Device:
             PlanError: there is no such GPU, or no torch or Triton.
         """
         if self.kind == "cuda":
-            from ..kernels.cuda.machine import require_device
-
             try:
                 with self.current():
                     require_device(self.index)
@@ -154,9 +153,6 @@ def sized_request(
     Raises:
         PlanError: the device has no such dtype, or the triangular matrix is not square.
     """
-    from ..kernels import Layout, Request
-    from ..kernels.request import PLAIN, structures_of
-
     structures, layouts = PLAIN, (Layout.ROWS, Layout.ROWS, Layout.ROWS)
     if causal is not None:
         structures = structures_of(ATTENTION_PRODUCTS[causal])
@@ -182,9 +178,6 @@ def machine_of(request: Request, profile: str | None = None, threads: int | None
         PlanError: there is no such profile, or this machine was not measured with so many threads.
         SchemeFormatError: the file is no profile.
     """
-    from ..kernels import machine_for
-    from ..kernels.planning.profiles import find_profile, stored_profile
-
     if request.ring is not None:
         if profile or threads not in (None, machine_for(request).threads):
             raise PlanError("exact products are planned for this machine; leave --profile and --threads out")
@@ -192,12 +185,8 @@ def machine_of(request: Request, profile: str | None = None, threads: int | None
     if request.device != "cpu":
         if threads is not None:
             raise PlanError("threads are of a processor; leave --threads out with --device cuda")
-        from ..kernels.cuda.machine import cuda_machine
 
         return cuda_machine(profile=find_profile(profile)) if profile else cuda_machine()
-    from ..kernels.cpu.hardware import machine_id
-    from ..kernels.cpu.machine import cpu_machine
-    from ..kernels.cpu.threads import thread_count
 
     if profile:
         return cpu_machine(profile=find_profile(profile), threads=threads)
@@ -226,8 +215,6 @@ def run_once(
     with within_memory(request, plan.candidate):
         result = run(plan.build())
         if getattr(result, "is_cuda", False):
-            import torch
-
             torch.cuda.synchronize()
     seconds = time.perf_counter() - began
     rate = request.items * gflops(*request.shape, seconds)
@@ -243,22 +230,16 @@ def require_memory(request: Request) -> None:
     Raises:
         PlanError: they are larger than what is free.
     """
-    from ..kernels.structure import is_factored
-
     (m, k, n), item = request.shape, 1 / 8 if request.dtype == "bit" else request.itemsize
     item_c = item if request.dtype == "bit" else request.result.itemsize
     factored = request.structures[0]
     of_a = factored.parameters if is_factored(factored) else request.items_a * m * k
     needed = item * (of_a + request.items_b * k * n) + item_c * request.items * m * n
     if request.device == "cpu":
-        from ..kernels.cpu.memory import free_bytes
-
         # Numbers are drawn in float64, one matrix at a time; bits as they are.
         needed += 0 if request.dtype == "bit" else 8 * max(of_a, request.items_b * k * n, request.items * m * n)
         free = free_bytes()
     else:
-        import torch
-
         free = torch.cuda.mem_get_info()[0]
     if needed > free:
         raise PlanError(f"the matrices of {request} need {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..errors import LcmaError, SchemeFormatError, UnknownSchemeError
 from ..schemes_db import Certificate, Scheme
 from ..schemes_db.resolve import resolve
+from ..search import status
 from ..verify import certify, load
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 AUTO = "auto"
 
@@ -54,8 +51,6 @@ def pool_argument(texts: Iterable[str], *, origins: bool = False) -> list[Scheme
 
 def _schemes(text: str, origins: bool) -> list[Scheme]:
     if (Path(text) / "run.json").is_file():
-        from ..search import status  # imports compilers
-
         standing = status(text)
         if not origins:
             return [found.scheme for found in standing.finds]

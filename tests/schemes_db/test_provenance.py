@@ -21,9 +21,9 @@ from lcma.schemes_db.reproduce import reproduced
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.schemes_db.uneven import uneven_product
 from lcma.verify import certify
-from lcma.workbench import reproduce
 from lcma.workbench.cli import main
-from lcma.workbench.reproduce import _harmless, lifted_again
+from lcma.workbench.commands import show
+from lcma.workbench.commands.show import _harmless, lifted_again
 
 from ..refusal import refuses_with
 
@@ -267,9 +267,9 @@ NOT_REPEATED = {
 def test_searches_that_are_not_repeated_open_no_file_and_no_connection(text, reason, strassen, monkeypatch):
     """Commands, or options of a search of 2x2x2."""
     command = f"lcma search 2x2x2 --seed 1 {text}" if text.startswith("-") else text
-    monkeypatch.setattr(reproduce.subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
+    monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
     with pytest.raises((CatalogError, TargetError), match=reason) as caught:
-        reproduce.searched_again(Step("search", (), (("command", command),)), strassen.digest)
+        show.searched_again(Step("search", (), (("command", command),)), strassen.digest)
     assert "\n" not in str(caught.value)
 
 

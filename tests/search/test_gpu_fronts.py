@@ -13,7 +13,7 @@ from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.run import improve, plan
 from lcma.search.improve.structured import FrontUpdater
 from lcma.verify import certify
-from lcma.workbench.finds import kept_line
+from lcma.workbench.commands.improve import kept_line
 
 TRIANGLE = parse_target("3x3x3:tri-left")
 

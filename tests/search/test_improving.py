@@ -29,7 +29,7 @@ from lcma.search.lifting.lift import Lift, lift
 from lcma.search.lifting.ternary import after_flips
 from lcma.verify import certify
 from lcma.workbench.cli import main
-from lcma.workbench.finds import kept_line
+from lcma.workbench.commands.improve import kept_line
 
 POLICY = Policy(plus_after=300)
 

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pkgutil import iter_modules
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +17,7 @@ from lcma.workbench.bench.contest import Contest, FlushedClock, Timing, paired_i
 from lcma.workbench.bench.gpu_layers import layer_cases, vendor_seconds
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.bench.machine import code_hash
-from lcma.workbench.bench.suites import causal, cpu
+from lcma.workbench.bench.suites import causal, cpu, search_gpu
 from lcma.workbench.bench.suites.gpu import SPAN
 from lcma.workbench.commands import bench
 
@@ -240,6 +241,15 @@ def test_rows_of_a_gpu_have_names_of_their_own_and_refuse_without_one(no_gpu, na
             if call is not None:
                 with pytest.raises(PlanError, match="sees no GPU"):
                     call()
+
+
+def test_the_seconds_to_a_rank_are_those_of_the_first_find(monkeypatch):
+    def found(target, on_event, **_):
+        for seconds, finds in ((1.0, 0), (2.0, 1), (3.0, 2)):
+            on_event(SimpleNamespace(seconds=seconds, finds=finds, line=""))
+
+    monkeypatch.setattr(search_gpu, "find", found)
+    assert search_gpu.search(Options(), "3x3x3", 23, 1, 5.0, lambda line: None) == (2.0, None)
 
 
 class Counting:

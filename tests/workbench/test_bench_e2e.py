@@ -13,7 +13,7 @@ from lcma.workbench.bench.case import Options  # noqa: E402
 from lcma.workbench.bench.prefill import stack  # noqa: E402
 from lcma.workbench.bench.suites import e2e  # noqa: E402
 from lcma.workbench.bench.transformers import Sizes  # noqa: E402
-from lcma.workbench.bench.workloads import layers  # noqa: E402
+from lcma.workbench.bench.workloads import LAYERS  # noqa: E402
 
 SAY = lambda line: None  # noqa: E731
 
@@ -37,7 +37,7 @@ def by_strassen(model, config):
 
 
 def test_the_layers_are_those_of_the_models():
-    known = {(one.k, one.n) for one in layers()}
+    known = {(one.k, one.n) for one in LAYERS}
     own = {(4096, 11264), (11264, 4096)}  # the experts that a token passes, side by side
     parameters = dict(zip(e2e.MODELS, (0.58e9, 0.49e9, 0.34e9), strict=True))
     assert prefill.STACKS.keys() == parameters.keys()

@@ -10,7 +10,7 @@ from lcma.kernels import BitMatrix
 from lcma.kernels.exact.naive import naive_bits
 from lcma.workbench.bench import exact_peers
 from lcma.workbench.bench.case import Options
-from lcma.workbench.bench.exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
+from lcma.workbench.bench.exact_peers import FFLAS, FLINT, M4RI, Peer, compiled
 from lcma.workbench.bench.suites import exact
 
 from ..refusal import refuses
@@ -61,7 +61,7 @@ def test_a_peer_that_ends_is_told():
 
 def test_a_library_that_is_not_there_gets_one_line(home, monkeypatch):
     monkeypatch.setattr(exact_peers.shutil, "which", lambda name: None)
-    absent = Library("M4RI", "m4ri.c", "cc", ("-lm4ri-of-a-test",), "libm4ri-dev")
+    absent = M4RI._replace(links="-lm4ri-of-a-test")
     refuses(r"^M4RI is left out: no compiler is named cc; apt install libm4ri-dev g\+\+$", compiled, absent)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lcma.errors import VerificationError
 from lcma.kernels.block_low_rank import FactoredMatrix, Monarch
-from lcma.workbench.bench import blr_layers
+from lcma.workbench.bench import workloads
 from lcma.workbench.bench.baselines import block_low_rank
 from lcma.workbench.bench.blr_ablation import STEPS, steps_between
 from lcma.workbench.bench.case import Options
@@ -16,17 +16,17 @@ from lcma.workbench.bench.suites import blr, compress
 
 
 def test_the_table_has_the_papers_rows():
-    assert len(blr_layers.TABLE) == 16
-    assert [row.model for row in blr_layers.TABLE if row.structure("monarch") is None] == ["DiT-XL/2"] * 3
-    up = blr_layers.layer("Llama-7B", "gate_up")
+    assert len(workloads.TABLE) == 16
+    assert [row.model for row in workloads.TABLE if row.structure("monarch") is None] == ["DiT-XL/2"] * 3
+    up = workloads.layer("Llama-7B", "gate_up")
     assert up.structure("monarch").sizes == (11008, 4096, 16, 16, 96, 0)
     assert up.structure("blast").sizes == (11008, 4096, 16, 16, 1488)
     # The table's ranks halve the parameters of Llama-7B.
     for name in ("qkvo", "gate_up", "down"):
-        row = blr_layers.layer("Llama-7B", name)
-        for kind in blr_layers.KINDS:
+        row = workloads.layer("Llama-7B", name)
+        for kind in workloads.KINDS:
             assert 0.49 < row.structure(kind).parameters / (row.inputs * row.outputs) < 0.53
-    assert blr_layers.layer("DiT-XL/2", "adaLN").tokens == (1,)
+    assert workloads.layer("DiT-XL/2", "adaLN").tokens == (1,)
 
 
 def test_a_gpu_gets_every_row_with_its_bars_and_a_processor_those_of_moderate_sides():
@@ -44,12 +44,12 @@ def test_a_gpu_gets_every_row_with_its_bars_and_a_processor_those_of_moderate_si
 
 
 def test_the_suite_checks_weighs_and_times_every_form(run, tmp_path, monkeypatch):
-    tiny = blr_layers.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3))
+    tiny = workloads.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3))
     monkeypatch.setattr(blr, "TABLE", (tiny,))
     monkeypatch.setattr(blr, "CPU_TOKENS", (1, 40))
     arguments = ("bench", "blr", "--rounds", 2, "--out", tmp_path)
     rows = run.json(*arguments)
-    assert [row["key"] for row in rows[:3]] == [f"tiny layer {kind} n=1 float32" for kind in blr_layers.KINDS]
+    assert [row["key"] for row in rows[:3]] == [f"tiny layer {kind} n=1 float32" for kind in workloads.KINDS]
     for row in rows:
         figures = row["figures"]
         monarch = " monarch " in row["key"]
@@ -79,7 +79,7 @@ def test_the_suite_checks_weighs_and_times_every_form(run, tmp_path, monkeypatch
 
 
 def test_a_wrong_product_is_not_timed(monkeypatch):
-    structure = blr_layers.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3)).structure("monarch")
+    structure = workloads.BlrLayer("tiny", "layer", 24, 36, 5, (8, 4), (6, 3)).structure("monarch")
     monkeypatch.setattr(
         block_low_rank, "multiply_permuted", lambda structure, factors, x: x @ x.T[:, :1] + 0 * x[:, :1]
     )
@@ -96,15 +96,13 @@ def test_the_models_have_the_layers_of_the_table(name):
 
     assert tuple(layer_models.MODELS) == e2e_blr.MODELS
     sizes = layer_models.MODELS[name]
-    for kind in blr_layers.KINDS:
+    for kind in workloads.KINDS:
         where = {"device": "meta", "dtype": torch.bfloat16}
         block = sizes.block(layer_models.block_low_rank(sizes, kind, **where), **where)
         found = [module for module in block.modules() if isinstance(module, BlockLowRankLinear)]
         wanted = [] if name == "dit-xl/2" and kind == "monarch" else list(sizes.layers.values())
         assert len(found) == len(wanted)
-        assert {one.structure for one in found} == {
-            blr_layers.layer(sizes.model, row).structure(kind) for row in wanted
-        }
+        assert {one.structure for one in found} == {workloads.layer(sizes.model, row).structure(kind) for row in wanted}
 
 
 def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypatch):
@@ -113,8 +111,8 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypa
     from lcma.workbench.bench.suites import e2e_blr
     from lcma.workbench.bench.transformers import Sizes
 
-    rows = (blr_layers.BlrLayer("tiny", "square", 24, 24, 4, (8, 4), (6, 3)),)
-    rows += (blr_layers.BlrLayer("tiny", "modulation", 24, 144, 4, (8, 4), (6, 3)),)
+    rows = (workloads.BlrLayer("tiny", "square", 24, 24, 4, (8, 4), (6, 3)),)
+    rows += (workloads.BlrLayer("tiny", "modulation", 24, 144, 4, (8, 4), (6, 3)),)
     replaced = {"q": "square", "up": "square", "modulation": "modulation"}
     tiny = {
         name: Sizes(24, 2, 24, 2, 7, gated=gated, rms=gated, modulated=adaptive, model="tiny", layers=replaced)
@@ -143,9 +141,7 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypa
         count, extra = e2e_blr.take_dense(model, x, condition)
         assert (count, extra) == (len(e2e_blr._layers(model)), sum(one.packed_bytes for one in e2e_blr._layers(model)))
         torch.testing.assert_close(model(x, condition), wanted)
-    monkeypatch.setattr(
-        block_low_rank, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows)
-    )
+    monkeypatch.setattr(e2e_blr, "multiply_permuted", lambda structure, factors, x: torch.zeros(len(x), structure.rows))
     with pytest.raises(VerificationError, match="came out wrong"):
         e2e_blr.measured("gpt2-s", "blast", "float32", Options(), lambda _: None)
 

@@ -10,7 +10,7 @@ import pytest
 import lcma
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.formats import lcma_json
-from lcma.workbench.catalogue_filter import FIELDS
+from lcma.workbench.commands.list import FIELDS
 
 FILTERS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))["filter"]
 

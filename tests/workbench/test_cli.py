@@ -12,7 +12,7 @@ from lcma.home import data_folder
 from lcma.schemes_db.formats import lcma_json, written
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
-from lcma.workbench.demo import NEXT, break_even, draw, multiply
+from lcma.workbench.commands.demo import NEXT, break_even, draw, multiply
 from lcma.workbench.help import summary
 
 pytestmark = pytest.mark.usefixtures("home")

@@ -64,13 +64,14 @@ def test_plan_and_suggest_know_a_gpu(run, ring):
 def test_run_on_a_gpu_moves_files_there_and_back(files, run, monkeypatch, ring):
     """The transfers, with a strategy of a GPU that multiplies on the processor."""
     torch = pytest.importorskip("torch")
-    from lcma.kernels.exact import tensor_bench, tensors
+    from lcma.kernels.exact import tensors
+    from lcma.workbench.commands import run as runs
     from lcma.workbench.products import Device
 
     folder, a, b = files
-    moved = tensor_bench.to_tensor
+    moved = runs.to_tensor
     monkeypatch.setattr(Device, "require", lambda device: None)
-    monkeypatch.setattr(tensor_bench, "to_tensor", lambda matrix: moved(matrix, "cpu"))
+    monkeypatch.setattr(runs, "to_tensor", lambda matrix: moved(matrix, "cpu"))
 
     def multiply(leaf, left, right, out, memory):
         bits = [lcma.BitMatrix(x.numpy().view(np.uint64), n) for x, n in ((left, 70), (right, 30))]

@@ -12,10 +12,9 @@ import lcma
 from lcma.workbench import figures as all_figures
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.figures import FIGURES, write_figures
-from lcma.workbench.figures.discovery import times
 from lcma.workbench.figures.maps import layers, patterns
 from lcma.workbench.figures.ranks import gaps
-from lcma.workbench.figures.speed import float32_points, speedups
+from lcma.workbench.figures.speed import float32_points, speedups, times
 
 pytest.importorskip("matplotlib")
 

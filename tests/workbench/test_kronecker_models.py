@@ -5,8 +5,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from lcma.workbench.bench import layer_models  # noqa: E402
+from lcma.workbench.bench.requirements import inferred  # noqa: E402
 from lcma.workbench.bench.suites import e2e_ks  # noqa: E402
-from lcma.workbench.bench.transformers import Sizes, inferred  # noqa: E402
+from lcma.workbench.bench.transformers import Sizes  # noqa: E402
 
 PATTERNS = dict.fromkeys("qkvo", ((1, 12, 3, 2), (2, 3, 12, 1)))
 PATTERNS |= {"up": ((1, 48, 12, 2), (6, 4, 4, 1)), "down": ((1, 8, 8, 3), (6, 4, 16, 1))}

@@ -8,7 +8,6 @@ import pytest
 
 from lcma.kernels import safetensors
 from lcma.kernels.bfloat16 import bfloat16_bits
-from lcma.kernels.cpu import memory
 from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
@@ -18,6 +17,7 @@ from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import forget_profiles, keep_profile, published
 from lcma.kernels.plans import tuning
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
+from lcma.workbench import products
 from lcma.workbench.matrix_files import read_operand
 from lcma.workbench.products import FACTORS, Device, sizes_of
 
@@ -277,7 +277,7 @@ def test_times_that_cannot_be_stored_are_one_line(run, small_sums, monkeypatch):
 
 
 def test_matrices_that_do_not_fit_are_never_made(run, monkeypatch):
-    monkeypatch.setattr(memory, "free_bytes", lambda: 1e6)
+    monkeypatch.setattr(products, "free_bytes", lambda: 1e6)
     for command in (("time", "auto", 4096), ("tune", 4096, 4096, 4096, "--dtype", "float64")):
         assert "GB are free" in run.said(3, *command).splitlines()[-1]
 

@@ -11,19 +11,11 @@ from ...schemes_db.costs import nonzeros, product_kinds
 from ...schemes_db.grids import Kind
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle, derive
+from ..bench.table import rows
 
-
-@dataclass(frozen=True)
-class Model:
-    """A model's attention: the head dimension and the longest context, both in elements."""
-
-    name: str
-    width: int
-    length: int
-
-
-MODELS = (Model("gpt-oss", 64, 131072), Model("Qwen3", 128, 32768), Model("GLM-4.5", 128, 131072))
-"""The models of ECA, figure 1; sizes from their reports (arXiv 2508.10925, 2505.09388, 2508.06471)."""
+MODELS = rows("attention_models")
+"""Models' attention, ECA's figure 1: the head dimension and the longest context, both in elements. Sizes are from their
+reports (arXiv 2508.10925, 2505.09388, 2508.06471)."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ Constrained GPUs". `relaid` and `handed-over` are Monarch's first two optimisati
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -16,21 +15,13 @@ from ...kernels.structured.blocks import contiguous
 from ...kernels.structured.chain import FactorChain
 from ...kernels.structured.views import padded, steps_of
 from .baselines import Array, batched_product, empty
-from .table import table
+from .table import rows
 
 RELAID, HANDED_OVER = "relaid", "handed-over"
 
 
-@dataclass(frozen=True)
-class Step:
-    """A form of a kind's chain, with one optimisation more than that above it, or another in its place."""
-
-    kind: str
-    form: str
-    optimisation: str
-
-
-STEPS = table(Step, "blr_steps")
+STEPS = rows("blr_steps")
+"""Forms of a kind's chain, with one optimisation more than that above it, or another in its place."""
 
 
 def ablation(kind: str, figures: Mapping[str, Any]) -> list[dict[str, Any]]:

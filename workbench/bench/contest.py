@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ...errors import VerificationError
-
-if TYPE_CHECKING:
-    from ..gpu_nvml import GpuState
+from ...kernels.arrays import torch
+from ...kernels.cuda import clock
+from ..gpu_nvml import GpuMonitor, GpuState
 
 Call = Callable[[], Any]
 Calls = Mapping[str, Call]
@@ -99,8 +99,6 @@ class CudaClock(Clock):
 
     def time(self, calls: Calls, rounds: int, on_round: Callable[[int], None]) -> dict[str, Timing]:
         """See `kernels.cuda.clock.interleaved`."""
-        from ...kernels.cuda import clock
-
         found = clock.interleaved(calls, rounds, self.spent, on_round, self.warmed)
         return {name: Timing(name, tuple(seconds)) for name, seconds in found.items()}
 
@@ -111,15 +109,11 @@ class FlushedClock(Clock):
     discarded = 2
 
     def __init__(self) -> None:
-        import torch
-
         self._flush = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
 
     def seconds(self, call: Call) -> float:
-        from ...kernels.cuda.clock import seconds_of
-
         self._flush.zero_()
-        return seconds_of(call)
+        return clock.seconds_of(call)
 
 
 def clock_of(device: str, spent: float = 0.02) -> Clock:
@@ -185,8 +179,6 @@ class Contest:
         Raises:
             VerificationError: a result is wrong; nothing was timed.
         """
-        from ..gpu_nvml import GpuMonitor
-
         errors: dict[str, float] = {}
         for name, call in self.calls.items() if self.judge is not None else ():
             self.say(f"compiling and checking {name}")

@@ -8,7 +8,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,36 +17,19 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...home import cache_folder, writable
+from .table import rows
 
 _SOURCES = Path(__file__).with_name("peers")
 
 OPTIMISED = ("-O3", "-march=native")
 
 
-@dataclass(frozen=True)
-class Library:
-    """A library, the source of its program, the compiler and what it links, and the Debian packages to install."""
-
-    name: str
-    source: str
-    compiler: str
-    links: tuple[str, ...]
-    packages: str
-
-
-M4RI = Library("M4RI", "m4ri.c", "cc", ("-lm4ri", "-lm"), "libm4ri-dev")
-FLINT = Library("FLINT", "flint.c", "cc", ("-lflint",), "libflint-dev")
-FFLAS = Library(
-    "FFLAS-FFPACK",
-    "fflas.cpp",
-    "c++",
-    ("-std=c++17", "-lopenblas", "-lgivaro", "-lgmpxx", "-lgmp"),
-    "fflas-ffpack libgivaro-dev libopenblas-dev",
-)
+M4RI, FLINT, FFLAS = rows("exact_peers")
+"""Libraries: the source of a program, the compiler and what it links, and the Debian packages to install."""
 
 
 @lru_cache(maxsize=8)
-def compiled(library: Library) -> Path:
+def compiled(library: Any) -> Path:
     """The library's program, compiled for this processor and stored in the cache.
 
     Raises:
@@ -66,7 +48,10 @@ def compiled(library: Library) -> Path:
         made = Path(folder) / "program"
         source = str(_SOURCES / library.source)
         done = subprocess.run(
-            [compiler, *OPTIMISED, source, "-o", str(made), *library.links], capture_output=True, text=True, check=False
+            [compiler, *OPTIMISED, source, "-o", str(made), *library.links.split()],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             errors = [line for line in done.stderr.splitlines() if "error" in line] or ["the compiler failed"]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from ...errors import PlanError
 from ...kernels import decision_for
@@ -14,11 +15,14 @@ from ...kernels.cuda import clock
 from ...kernels.dense.chains import Chain
 from ...kernels.torch.dispatch import recipe_plan
 from ...kernels.torch.recipe import AUTO, ProductRecipe, named
+from ...lazy import LateModule
 from .case import Bar, Case, Figures, Options, Say
 from .contest import Call, Contest, CudaClock
 from .gpu_products import RATES, SPENT, Sizes, VendorJudge, ahead, graphed, intensity, operands, paired, request_for
 from .requirements import require_measured_gpu
-from .workloads import Layer, sample
+from .workloads import sample
+
+ops: Any = LateModule("...kernels.torch.ops", __package__)
 
 SHORT = 1e-3
 """Seconds of torch's product, about, below which both are replayed from CUDA graphs: row "launch" is of launches."""
@@ -63,13 +67,11 @@ def layer(dtype: str, sizes: Sizes, rounds: int, seed: int, spent: float, say: S
 
     With `graphs` short products (SHORT) are replayed from CUDA graphs.
     """
-    from ...kernels.torch.ops import matmul
-
     require_measured_gpu()
     a, b = operands(dtype, sizes, seed)
     plan = recipe_plan(ProductRecipe(), request_for(dtype, sizes))
     short = graphs and vendor_seconds(dtype, sizes) < SHORT
-    calls: dict[str, Call] = {VENDOR: partial(torch.matmul, a, b), "online": partial(matmul, a, b)}
+    calls: dict[str, Call] = {VENDOR: partial(torch.matmul, a, b), "online": partial(ops.matmul, a, b)}
     calls = {name: graphed(call) for name, call in calls.items()} if short else calls
     return {
         "plan": str(plan.candidate),
@@ -86,7 +88,7 @@ def sampled(count: int, dtype: str, span: tuple[float, float], distinct: bool = 
     `distinct`: layers of equal sizes count once.
     """
 
-    def fits(m: int, one: Layer) -> bool:
+    def fits(m: int, one: Any) -> bool:
         return span[0] <= vendor_seconds(dtype, (m, one.k, one.n)) <= span[1]
 
     # Layers whose products are all shorter or longer are skipped, so more are drawn.
@@ -153,14 +155,12 @@ def choice_ahead(dtype: str, sizes: Sizes) -> None:
 
 def choice(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     """The chosen plan against the best measured: all are checked and run once, those that come near in turn."""
-    from ...kernels.torch.ops import bilinear_mm, matmul
-
     chosen, recipes = contenders(dtype, sizes)
     a, b = operands(dtype, sizes, seed)
     calls: dict[str, Call] = {VENDOR: partial(torch.matmul, a, b)}
-    calls |= {name: partial(bilinear_mm, a, b, recipe) for name, recipe in recipes.items() if name != VENDOR}
+    calls |= {name: partial(ops.bilinear_mm, a, b, recipe) for name, recipe in recipes.items() if name != VENDOR}
     if chosen != VENDOR:
-        calls[chosen] = partial(matmul, a, b)
+        calls[chosen] = partial(ops.matmul, a, b)
     judge, (m, k, n) = VendorJudge(a, b), sizes
     clock.seconds_of(calls[VENDOR], max(1, round(WARM / vendor_seconds(dtype, sizes))))
     times: dict[str, float] = {}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...errors import VerificationError
 from ...kernels.arrays import Tensor, torch
 from ...kernels.cuda.bench import drawn_operands
@@ -115,8 +117,6 @@ def paired(
 
     A contender runs for about `spent` seconds a round. `errors`: those of a judge.
     """
-    import numpy as np
-
     times = Contest(calls, rounds, CudaClock(spent), say, judge, monitored=True).run()
     m, k, n = sizes
     figures: dict[str, Any] = {"flops_per_element": intensity(sizes)}

@@ -12,17 +12,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from .contest import Call, Contest, CpuClock, relative, require_right
+import lcma
 
-MODULES = {
-    "FastLinear": 1.3,
-    "LowRankLinear": 2.5,
-    "MonarchLinear": 2.5,
-    "BlastLinear": 2.5,
-    "KSLinear": 2.5,
-    "matmul 256": 1.3,
-    "matmul 4096": 2.5,
-}
+from ...kernels.arrays import torch
+from ...kernels.learning import learner, paused
+from .contest import Call, Contest, CpuClock, relative, require_right
+from .table import rows
+
+MODULES = {one.module: one.bar for one in rows("hand_modules")}
 """What is called, at one token of bfloat16 or as a square of float32, and the bar over torch's own call."""
 
 INPUTS, OUTPUTS, RANK, BLOCKS = 5120, 13824, 1024, 4
@@ -43,12 +40,6 @@ MOST_ERROR = {"torch.bfloat16": 1e-2, "torch.float32": 1e-4}
 
 def calls(name: str, seed: int) -> tuple[dict[str, Call], Any]:
     """Return our call ("us"), torch's, both of layers by torch.compile, too, and our result in float64."""
-    import torch
-
-    import lcma
-
-    from ...kernels.learning import paused
-
     torch.manual_seed(seed)
     if name.startswith("matmul"):
         size = int(name.split()[1])
@@ -85,10 +76,6 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     Raises:
         VerificationError: a result of ours differs from that in float64 by more than rounding.
     """
-    import torch
-
-    from ...kernels.learning import learner
-
     contenders, wanted = calls(task["module"], task["seed"])
     clock = CpuClock(CALLS, torch.cuda.synchronize, queued=True)  # one's queue would hide the host's time of the next
 

@@ -18,6 +18,10 @@ from typing import Any
 
 import numpy as np
 
+import lcma
+
+from ...kernels.arrays import torch
+from ...kernels.learning import learner
 from ...kernels.precision import TF32, arithmetic_of
 from .contest import Call, Calls, Contest, CpuClock, Timing, paired_interval, paired_ratios, require_right
 
@@ -43,8 +47,6 @@ def operands(
     device: str, kind: str, dtype: str, shape: list[int], seed: int
 ) -> tuple[Call, Call, Callable[[], object]]:
     """Return our call, that of the vendor's library, and a function that waits for the device."""
-    import lcma
-
     m, k, n = shape
     if device == "cpu":
         rng = np.random.default_rng(seed)
@@ -53,8 +55,6 @@ def operands(
             q, keys = a, b.T.copy()
             return (lambda: lcma.causal_qk(q, keys)), (lambda: np.tril(q @ keys.T)), (lambda: None)
         return (lambda: lcma.matmul(a, b)), (lambda: np.matmul(a, b)), (lambda: None)
-    import torch
-
     stored, precision = arithmetic_of(dtype)
     torch.backends.cuda.matmul.allow_tf32 = precision == TF32
     plain = getattr(torch, stored)
@@ -71,8 +71,6 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     Raises:
         VerificationError: our product and the vendor's differ by more than rounding.
     """
-    from ...kernels.learning import learner
-
     ours, vendor, wait = operands(**task)
 
     def check() -> None:

@@ -11,6 +11,7 @@ from ...kernels import Request
 from ...kernels.arrays import Tensor, torch
 from ...kernels.factored import BATCH_FIRST
 from ...kernels.kronecker import KroneckerSparse, Pattern
+from ...lazy import LateModule
 from ..contenders import Contender, PlanContest
 from ..gpu_nvml import energy_of, gpu_meter
 from ..output import markdown_table
@@ -20,6 +21,8 @@ from .case import Options, Say
 from .contest import Contest, CudaClock, relative
 from .ks_patterns import BATCH
 from .ks_tables import Rows, by_dtype_and_layout
+
+structured: Any = LateModule("...kernels.torch.structured", __package__)
 
 SPENT = 0.02
 """Seconds of one contender in a round."""
@@ -46,8 +49,6 @@ def permuted_product(x: Tensor, weights: Tensor, pattern: Pattern, first: bool) 
 def gradient_figures(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> dict[str, Any]:
     """Milliseconds of dX and dW of one product together, the graph kept; `ratio`: those that autograd derives from a
     permuted batched GEMM over ours."""
-    from ...kernels.torch.structured import structured_mm
-
     torch.backends.cuda.matmul.allow_tf32 = False
     first = order == BATCH_FIRST
     generator = torch.Generator("cuda").manual_seed(options.seed)
@@ -59,7 +60,7 @@ def gradient_figures(pattern: Pattern, dtype: str, order: str, options: Options,
     try:
         x = drawn(*((BATCH, pattern.cols) if first else (pattern.cols, BATCH))).requires_grad_()
         weights = drawn(*pattern.parameter_shape).mul_(pattern.c**-0.5).requires_grad_()
-        columns = structured_mm(x.T if first else x, [weights], KroneckerSparse.of(pattern), last=first)
+        columns = structured.structured_mm(x.T if first else x, [weights], KroneckerSparse.of(pattern), last=first)
         ours = columns.T if first else columns
         products = {"ours": ours, "bmm": permuted_product(x, weights, pattern, first)}
         grad = drawn(*ours.shape)

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..output import cell, markdown_table
 from .case import Rows
+from .table import rows as published
 
 Times = dict[str, float]
 """Milliseconds by contender."""
@@ -73,27 +74,15 @@ COMPARISONS = (Comparison(AWARE, (*GENERIC, UNTIMED)), Comparison((BMM,), EVERY[
 AGAINST_AWARE = Comparison((AUTO,), PERMUTED)
 """The paper's Table 5 and its regression."""
 
-PAPER: dict[tuple[str, str], tuple[str, tuple[tuple[float, float | None], ...]]] = {
-    ("float32", BEST): ("Table 2", ((98.1, 6.5), (90.0, 1.36), (85.5, 1.39))),
-    ("float32", "bsf"): ("Table 6", ((97.61, 18.50), (94.1, 1.44), (20.41, 1.26))),
-    ("float32", "bsl"): ("Table 6", ((98.09, 6.53), (89.47, 1.66), (85.49, 1.39))),
-    ("float16", BEST): ("Table 9", ((85.7, 8.14), (80.7, 1.52), (37.8, 1.51))),
-    ("float16", "bsf"): ("Table 10", ((83.18, 6.31), (82.25, 1.54), (0.0, None))),
-    ("float16", "bsl"): ("Table 10", ((85.34, 8.14), (79.48, 2.65), (41.78, 1.56))),
+PAPER = {
+    (one.dtype, one.layout): (one.label, tuple(zip(one[3::2], one[4::2], strict=True))) for one in published("ks_paper")
 }
 """The paper's tables by dtype and layout: by comparison the win rate in percent and the median over the won ones."""
 
 SPARSITY = (0.4999, 0.8749, 0.9583, 0.9792, 0.9896, 0.9948, 1.0)
 """Edges of the six bins of the paper's Table 5."""
 
-BINS = (
-    (86, 86.0, 1.23, 0.76),
-    (114, 89.5, 1.30, 0.80),
-    (92, 81.5, 1.41, 0.80),
-    (108, 79.6, 1.38, 0.83),
-    (101, 93.1, 1.41, 0.82),
-    (102, 100.0, 1.84, 0.91),
-)
+BINS = published("ks_bins")
 """Table 5, by bin: patterns, win rate in percent, median over the won ones, correlation of log speed-up and log h."""
 
 REGRESSION = "1.69 - 0.031 log density + 0.325 log h, R2 0.697"

@@ -1,6 +1,6 @@
 """Transformers whose linear layers are dense, block low-rank or Kronecker-sparse. Imports torch.
 
-Block low-rank models are those that the paper of `blr_layers` evaluates, with the layers and ranks of its Table 3.
+Block low-rank models are those that the paper of `workloads.TABLE` evaluates, with the layers and ranks of its Table 3.
 Source of sizes and patterns of Kronecker-sparse ones: Gonon, Zheng, Carrivain, Le, "Fast Inference with
 Kronecker-Sparse Matrices" (ICML 2025), appendix E.8; there the factors of the down projection are listed right-most
 first.
@@ -19,8 +19,8 @@ from ...kernels.structured.blocks import empty_result, is_batch_first
 from ...kernels.torch.block_low_rank_layers import layer_of
 from ...kernels.torch.kronecker_layers import KSFeedForward, KSLinear
 from .baselines.kronecker import by_bmm, by_factors
-from .blr_layers import TABLE
 from .transformers import Build, Residual, Sizes, Transformer, dense, models
+from .workloads import TABLE
 
 DENSE, OURS, BMM = "dense", "auto", "bmm"
 """Variants of layers with patterns: dense, Kronecker-sparse by the planner's choice, or by the permuted bmm."""

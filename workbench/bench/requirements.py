@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 from ...errors import PlanError, VerificationError
+from ...kernels.arrays import torch
 from ...kernels.cuda import machine
 from ...kernels.planning.profile import ESTIMATED
 from .case import Options
+from .contest import Call
 
 
 def require_measured_gpu() -> None:
@@ -30,10 +33,8 @@ def seeded_torch(options: Options, measured: bool = False) -> Any:
     Raises:
         PlanError: torch is not installed, or there is no such device.
     """
-    try:
-        import torch
-    except ImportError:
-        raise PlanError("this suite needs torch: pip install 'lcma[torch]'") from None
+    if find_spec("torch") is None:
+        raise PlanError("this suite needs torch: pip install 'lcma[torch]'")
     if options.device == "cuda":
         (require_measured_gpu if measured else machine.require_device)()
     torch.manual_seed(options.seed)
@@ -52,3 +53,13 @@ def in_new_process(arguments: Sequence[str], environment: Mapping[str, str] | No
         last = done.stderr.strip().splitlines()[-1:]
         raise VerificationError(f"{' '.join(arguments)[:80]} ended with {done.returncode}: {last}")
     return done.stdout
+
+
+def inferred(module: Any, *inputs: Any) -> Call:
+    """A call of a module without gradients."""
+
+    def call() -> Any:
+        with torch.inference_mode():
+            return module(*inputs)
+
+    return call

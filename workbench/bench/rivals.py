@@ -6,25 +6,20 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from ...kernels.arrays import torch
 from ...kernels.cpu.threads import parallel_tasks, single_threaded_blas, thread_count
+from ...kernels.cuda.naive import blocks_of
 from ...schemes_db.scheme import Scheme
 from .case import Say
 from .contest import Call
 
 Array = Any
 """A numpy array, or a torch tensor."""
-
-
-def blocks_of(matrix: Array, rows: int, cols: int) -> list[Array]:
-    """The blocks of a matrix that the grid divides, row by row, as views."""
-    height, width = matrix.shape[0] // rows, matrix.shape[1] // cols
-    return [
-        matrix[i * height : (i + 1) * height, j * width : (j + 1) * width] for i in range(rows) for j in range(cols)
-    ]
 
 
 def total(parts: list[Array], terms: Iterable[tuple[int, Any]]) -> Array:
@@ -44,7 +39,8 @@ def tasks_adding(scheme: Scheme, a: Array, b: Array) -> Call:
     """
     (gm, gk, gn), on_cpu, shape = scheme.target.shape, isinstance(a, np.ndarray), (a.shape[0], b.shape[1])
     out = np.empty(shape, a.dtype) if on_cpu else a.new_empty(shape)
-    lefts, rights, targets = blocks_of(a, gm, gk), blocks_of(b, gk, gn), blocks_of(out, gm, gn)
+    grids = (a, (gm, gk)), (b, (gk, gn)), (out, (gm, gn))
+    lefts, rights, targets = (list(blocks_of(matrix, grid).values()) for matrix, grid in grids)
     locks = [threading.Lock() for _ in targets]
 
     def task(r: int, _: int) -> None:
@@ -76,7 +72,7 @@ def formula_of(scheme: Scheme, joined: Callable[[list[Array], int], Array]) -> C
             stored[index].append((r, value))
 
     def formula(a: Array, b: Array) -> Array:
-        lefts, rights = blocks_of(a, gm, gk), blocks_of(b, gk, gn)
+        lefts, rights = (list(blocks_of(x, grid).values()) for x, grid in ((a, (gm, gk)), (b, (gk, gn))))
         products = [total(lefts, scheme.u.terms(r)) @ total(rights, scheme.v.terms(r)) for r in range(scheme.rank)]
         out = [total(products, terms) for terms in stored]
         return joined([joined(out[i * gn : (i + 1) * gn], 1) for i in range(gm)], 0)
@@ -86,9 +82,7 @@ def formula_of(scheme: Scheme, joined: Callable[[list[Array], int], Array]) -> C
 
 def compiled_formula(scheme: Scheme, a: Array, b: Array, say: Say) -> Call | None:
     """The formula compiled by torch.compile; None where that cannot be done."""
-    try:
-        import torch
-    except ImportError:
+    if find_spec("torch") is None:
         return None
     compiled, on_cpu = torch.compile(formula_of(scheme, torch.cat)), isinstance(a, np.ndarray)
     left, right = (torch.from_numpy(x) if on_cpu else x for x in (a, b))
@@ -110,8 +104,6 @@ def jitted_on_gpu(scheme: Scheme, a: Array, b: Array, say: Say) -> Call | None:
     except Exception as error:  # not installed, without a GPU, or with one of its own: jax raises many kinds
         say(f"jax.jit is left out: {type(error).__name__}: {error}".splitlines()[0])
         return None
-    import torch
-
     compiled = jax.jit(formula_of(scheme, jax.numpy.concatenate))
 
     def call() -> Array:

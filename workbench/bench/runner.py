@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import PlanError, unknown_name
 from ...kernels.cpu.others import CpuLoadMonitor
+from ...kernels.cuda.precompile import compile_ahead
 from ...version import __version__
 from ..output import data_rows
 from .case import Case, Options, Say, Suite
@@ -117,7 +118,6 @@ def _compile(cases: list[Case], say: Say) -> None:
     calls = [case.ahead for case in cases if case.ahead is not None]
     if not calls:
         return
-    from ...kernels.cuda.precompile import compile_ahead
 
     say(f"planning {len(calls)} rows")
     compile_ahead(calls, lambda compiled, kernels: say(f"{compiled} of {kernels} kernels compiled"))

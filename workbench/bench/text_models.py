@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pydoc_data import topics
 from typing import Any
 
 import torch
@@ -32,8 +33,6 @@ class Training:
 
 def text() -> Tensor:
     """The help texts of the language (`pydoc_data.topics`), as bytes (n,)."""
-    from pydoc_data import topics
-
     joined = "\n".join(topics.topics.values()).encode()
     return torch.frombuffer(bytearray(joined), dtype=torch.uint8).long()
 

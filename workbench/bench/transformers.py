@@ -255,14 +255,3 @@ def dense(bias: bool = False, scaled: bool = False, **where: Any) -> Build:
         return layer
 
     return build
-
-
-def inferred(module: nn.Module, *inputs: Tensor) -> Callable[[], Tensor]:
-    """A call of a module without gradients."""
-
-    def call() -> Tensor:
-        with torch.inference_mode():
-            result: Tensor = module(*inputs)
-        return result
-
-    return call

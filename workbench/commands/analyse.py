@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from ..analysis.causal import DEFAULT_SCHEMES, analysis, draw
 from ..destination import claim, writing
 from ..help import lcma_command
 from ..options import Choice, argument, option
@@ -26,8 +27,6 @@ def command(
     `causal`: operations with additions by context length and head size, for some models; memory
     traffic; blocks needed beyond the result; errors.
     """
-    from ..analysis.causal import DEFAULT_SCHEMES, analysis, draw
-
     if picture is not None:
         claim(picture)
     found = analysis(names or DEFAULT_SCHEMES, levels, errors)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ...errors import PlanError
+from ...kernels.compressed_files import FinishedLayers
+from ...kernels.compression import CompressConfig
 from ..compression import (
     EMBEDDINGS,
     LAYOUTS,
@@ -28,9 +30,6 @@ from ..options import Choice, argument, option
 from ..output import answer, print_table, wants_json
 from ..products import DEVICE, Device
 from ..progress import CountedProgress
-
-if TYPE_CHECKING:
-    from ...kernels.compression import CompressConfig
 
 
 @lcma_command("compress", json="the result")
@@ -59,9 +58,6 @@ def command(
 
     Finished layers are kept in OUT.layers until OUT is written, and a broken run goes on from there.
     """
-    from ...kernels.compressed_files import FinishedLayers
-    from ...kernels.compression import CompressConfig
-
     if out is None and not dry_run:
         raise click.UsageError("name the compressed model: --out OUT.safetensors, or give --dry-run")
     if out is not None:
@@ -101,8 +97,6 @@ def command(
 
 
 def _layer(text: str) -> tuple[str, CompressConfig | None]:
-    from ...kernels.compression import CompressConfig
-
     name, mark, what = text.partition("=")
     if not mark or not name:
         raise click.UsageError(f"--layer {text!r} must be NAME=WHAT, such as 'h.*.attn.*=monarch:blocks=8'")

@@ -11,11 +11,16 @@ import click
 
 from ...errors import LcmaError
 from ...home import cache_folder, home, writable
+from ...kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
+from ...kernels.cuda.machine import device_reason
+from ...kernels.planning.profiles import keep_profile
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.shipped import shipped, shipped_names
 from ...verify import check
 from ...version import __version__
 from ..bench.machine import cores, version_of
+from ..cpu_profile import measure
+from ..gpu_profile import measure as measure_gpu
 from ..help import lcma_command
 from ..options import Choice, option
 from ..output import answer, print_table, wants_json
@@ -59,7 +64,6 @@ def _devices(chosen: str | None) -> tuple[str, ...]:
     """Return the devices to measure: the chosen one, else the processor, and the GPU if there is one."""
     if chosen is not None:
         return (chosen,)
-    from ...kernels.cuda.machine import device_reason
 
     return ("cpu",) if device_reason() else ("cpu", "cuda")
 
@@ -68,19 +72,13 @@ def _measure(device: str) -> int:
     """Measure, keep, and show the profile."""
     began = time.perf_counter()
     if device == "cuda":
-        from ..gpu_profile import measure as measure_gpu  # an extra of its own
-
         profile = measure_gpu(say=_say)
     else:
-        from ...kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
-        from ..cpu_profile import measure
-
         monitor = CpuLoadMonitor()
         profile = measure(say=_say)
         if (share := monitor.share()) > BUSY_SHARE:
             profile = replace(profile, notes=f"other processes used {share:.0%} of the processors meanwhile")
             _say(f"was disturbed: {profile.notes}; do it again when they are idle")
-    from ...kernels.planning.profiles import keep_profile
 
     try:
         path = keep_profile(profile)

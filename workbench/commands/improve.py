@@ -9,17 +9,18 @@ from pathlib import Path
 
 import click
 
+from ...schemes_db.costs import additions
 from ...search.improve.events import Event, Exhausted, Kept, OnEvent, TurnBegun
 from ...search.improve.folder import ImproveConfig
 from ...search.improve.gaps import Gap
 from ...search.improve.run import Improved, ImprovementPlan, improve, plan
 from ...search.runs.keep import refuse_unwritable
-from ..finds import interrupt, kept_line
 from ..help import lcma_command
 from ..interrupts import Interrupts
 from ..options import DURATION, POSITIVE, RAY, SEED, WORKERS, Choice, argument, cluster_settings, command_line, option
 from ..output import answer, print_json, print_table, wants_json
 from ..progress import COMPILING, Progress
+from .search import interrupt
 
 
 @lcma_command("improve", json="the stored schemes")
@@ -112,6 +113,17 @@ def teller(progress: Progress, *, quiet: bool) -> OnEvent:
             progress.update(event.text)
 
     return tell
+
+
+def kept_line(event: Kept) -> str:
+    """One line on a scheme that an improvement keeps."""
+    scheme = event.scheme
+    exact = not scheme.ring.characteristic
+    ternary = ", ternary" if scheme.ternary and exact else ""
+    if event.full is None:
+        return f"found {scheme!r} {scheme.digest[:12]}{ternary}, certified, kept; rank {event.before} before"
+    cost = f", {additions(scheme)} additions" if exact else ""
+    return f"found {scheme!r} {scheme.digest[:12]}, {event.full} + {scheme.rank - event.full}{cost}, certified, kept"
 
 
 def improved(run: Callable[..., Improved], out: Path | None) -> int:

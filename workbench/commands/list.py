@@ -2,19 +2,89 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from operator import attrgetter
+from typing import Any
 
 import click
 
-from ...schemes_db import Target, parse_target
+from ...errors import did_you_mean
+from ...schemes_db import Target, costs, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
-from ..catalogue_filter import FIELDS, FILTER, OPERATORS
 from ..help import lcma_command
-from ..options import TARGET, argument, option
-from ..output import print_csv, print_json, print_table, wants_json
+from ..options import TARGET, Meaning, argument, option
+from ..output import columns_of, print_csv, print_json, print_table, wants_json
 from ..scheme_record import SchemeRecord
+
+_READ: dict[str, Callable[[SchemeRecord], Any]] = {
+    "coefficients": lambda row: ", ".join(map(str, row.scheme.coefficients)),
+    "exponent": lambda row: costs.exponent(row.scheme),
+    "gap": lambda row: None if row.known is None else row.entry.rank - row.known.rank,
+    "known": lambda row: row.known and row.known.rank,
+    "largest": lambda row: max(abs(factor.values).max() / factor.denominator for factor in row.scheme.factors),
+    "one-level": lambda row: float(costs.one_level_cost(row.scheme)),
+    "proof": lambda row: ", ".join(row.certificate.methods),
+    "recursive": lambda row: costs.recursive_cost(row.scheme),
+}
+
+_STORED: dict[str, Callable[[SchemeRecord], Any]] = {
+    one["title"]: attrgetter(one["figure"]) for one in columns_of("fields")
+}
+
+FIELDS = dict(sorted((_READ | _STORED).items()))
+"""What a filter may name: figures, texts, and `ternary`, which is true or false."""
+
+TEXTS = ("coefficients", "command", "digest", "kind", "name", "origin", "proof", "ring", "source", "target")
+
+PARSED: dict[str, Callable[[str], str]] = {
+    "ring": lambda text: parse_ring(text).name,
+    "target": lambda text: parse_target(text).name,
+}
+"""Texts that are written in several ways, or mean nothing."""
+
+OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le,
+    ">=": operator.ge,
+    "!=": operator.ne,
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+    "~": lambda text, part: part.lower() in text.lower(),
+}
+_FILTER = re.compile(r"\s*([a-z-]+)\s*(?:(<=|>=|!=|=|<|>|~)\s*(.*?)\s*)?", re.S)
+
+
+def filter_of(text: str) -> Callable[[SchemeRecord], bool]:
+    """The filter that FIELD OPERATOR VALUE describes, or a FIELD that is true."""
+    found = _FILTER.fullmatch(text)
+    if not found:
+        raise click.BadParameter(f"{text!r} is no filter; write FIELD<=VALUE, such as rank<=23 or origin=user")
+    name, sign, value = found.groups()
+    if name not in FIELDS:
+        hint = did_you_mean(name, FIELDS) or f"; the fields are {', '.join(FIELDS)}"
+        raise click.BadParameter(f"a scheme has no {name!r}{hint}")
+    compare = OPERATORS[sign or "="]
+    wanted: str | float = value or ""
+    if name == "ternary" or sign is None:
+        wanted = value not in ("no", "false", "0")
+    elif name not in TEXTS:
+        try:
+            wanted = float(value)
+        except ValueError:
+            raise click.BadParameter(f"{value!r} is no number, and {name} is one") from None
+        if sign == "~":
+            raise click.BadParameter(f"{name} is a number; ~ looks for a part of a text")
+    elif sign in ("=", "!=") and name in PARSED:
+        wanted = PARSED[name](value)
+    read = (lambda row: bool(FIELDS[name](row))) if isinstance(wanted, bool) else FIELDS[name]
+    return lambda row: (own := read(row)) is not None and compare(own, wanted)
+
+
+FILTER = Meaning("filter", filter_of)
+
 
 _COLUMNS = ("name", "target", "ring", "rank", "best known", "full", "half", "additions", "shared", "origin", "digest")
 _RECORD_COLUMNS = (*_COLUMNS[1:5], "gap", *_COLUMNS[5:7], "fewest additions", "schemes", "digest")

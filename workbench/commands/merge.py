@@ -11,8 +11,7 @@ from ...search.runs.keep import KEPT, keep_finds
 from ..destination import claim
 from ..help import lcma_command
 from ..options import argument, option
-from ..output import answer, wants_json
-from .status import print_runs
+from ..output import answer, print_figures, wants_json
 
 
 @lcma_command("merge", json="runs and finds")
@@ -30,7 +29,8 @@ def command(
     runs, finds = merge(folders, out, replace=True)
     fresh = keep_finds(finds, every=True).count(KEPT)
     digests, ranks = [found.scheme.digest for found in finds], [found.scheme.rank for found in finds]
-    answer({"runs": [run.to_json() for run in runs], "schemes": digests, "new": fresh}, lambda: print_runs(list(runs)))
+    merged = [run.to_json() for run in runs]
+    answer({"runs": merged, "schemes": digests, "new": fresh}, lambda: print_figures("runs", merged))
     if not wants_json():
         counts = ", ".join(f"{ranks.count(rank)} of rank {rank}" for rank in sorted(set(ranks)))
         click.echo(f"{len(finds)} distinct schemes ({counts or 'none'}), {fresh} new to the catalogue")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ...errors import PlanError
+from ...kernels import Decision, decision_for, strategies
+from ..explanation import dense_weight, explanation, roofline_checks
 from ..help import lcma_command
 from ..options import argument, group, option
-from ..output import figure, milliseconds, print_json, print_table, wants_json
+from ..output import print_figures, print_json, wants_json
 from ..product_options import ProductOptions
 from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
-
-if TYPE_CHECKING:
-    from ...kernels import Decision
 
 
 @lcma_command("plan", json="the result")
@@ -40,9 +39,6 @@ def command(
     nvidia-a100-40gb, nvidia-h200, intel-8255c, amd-epyc-9k84, arm-neoverse-v1. With --device cuda and no
     GPU here the plan is for one like nvidia-h200.
     """
-    from ...kernels import decision_for, strategies
-    from ..explanation import dense_weight, explanation
-
     if (matrix := product.factored(arguments, max_error=max_error)) is not None:
         request = product.request_by(matrix)
     else:
@@ -76,32 +72,15 @@ def command(
 
 def _explain(decision: Decision, found: Mapping[str, Any]) -> None:
     """Print all that an explanation holds beside the plan."""
-    from ..roofline import roofline_checks
-
     if notes := decision.machine.profile.notes:
         click.echo(f"profile:   {notes}")
     for check in roofline_checks(decision.plan):
         click.echo(f"roofline:  {check}")
     for margin in found["margins"]:
         click.echo(f"margin:    {margin['where']} less than the baseline's time ({margin['measured']})")
-    columns = ("candidate", "level", "stage", "flop", "bytes", "flop/byte", "ms")
-    rows = []
-    for one in found["terms"]:
-        costs = (f"{one['flops']:.3e}", f"{one['bytes']:.3e}", f"{one['intensity']:.2f}")
-        rows.append((one["candidate"], one["level"], one["stage"], *costs, milliseconds(one["seconds"], ".3f")))
-    print_table(columns, rows, stay=("stage", "ms", "level"))
+    print_figures("stages", found["terms"])
     if found["considered"]:
-        considered = []
-        for one in found["considered"]:
-            figures = (milliseconds(one["seconds"]), figure(one["ratio"], ".3f"), f"{one['workspace'] / 1e6:.0f}")
-            considered.append((one["label"], one["strategy"], one["method"], *figures, one["refused"]))
-        ms = f"{found['basis']} ms"
-        print_table(
-            ("considered", "strategy", "method", ms, "ratio to baseline", "workspace MB", "refused"),
-            considered,
-            stay=(ms, "ratio to baseline", "strategy", "method", "refused"),
-            prose=("refused",),
-        )
+        print_figures("considered", found["considered"], basis=found["basis"])
     for name, reason in decision.refused:
         click.echo(f"refused:   {name}: {reason}")
 

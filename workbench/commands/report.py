@@ -14,8 +14,7 @@ from ..figures import FIGURES, write_figures
 from ..help import lcma_command
 from ..options import Choice, argument, option
 from ..output import print_json, wants_json
-from ..records import records_page
-from ..report import board_json, catalogue_page, structured_page
+from ..report import board_json, catalogue_page, records_page, structured_page
 
 PAGES = {"catalogue": catalogue_page, "records": records_page, "structured": structured_page}
 FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
 import click
 
+from ...errors import CatalogError
 from ...kernels.codegen.programs import program_for
-from ...schemes_db import Certificate, Scheme, costs
+from ...schemes_db import Certificate, Ring, Scheme, costs, parse_target
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import lcma_json, written
 from ...schemes_db.names import visible
+from ...schemes_db.provenance import Step
 from ...schemes_db.ranks import best_known
 from ...schemes_db.reproduce import reproduced
+from ...search import status
+from ...search.lifting.lift import lift
 from ...verify.report import proof_text
 from ..help import lcma_command
 from ..options import argument, option
-from ..output import answer, ratio, wants_json
-from ..reproduce import lifted_again, searched_again
+from ..output import answer, data_rows, ratio, wants_json
 from ..schemes import scheme_argument
 
 
@@ -116,3 +127,80 @@ def _comments(scheme: Scheme, certificate: Certificate, facts: dict[str, object]
     for parent, relation in parents:
         lines.append(f"parent: {parent} ({relation}{', not kept' if parent in lost else ''})")
     return lines
+
+
+ALLOWED = {row["option"]: row["values"] for row in data_rows("repeated")}
+"""The options that a repeated search may have, and their values: none that names a file, a folder or a machine.
+
+A digest names no file, as searches run in an empty folder."""
+
+FLAGS = {"-v", "--verbose", "--json"}
+"""Options without a value that change nothing in what is found."""
+
+
+def lifted_again(scheme: Scheme, ring: Ring, seed: int) -> Scheme:
+    """The lift of a scheme over Z2 or Z3.
+
+    Raises:
+        CatalogError: it has none.
+        PlanError: the scheme is over another ring, or there are no lifts to `ring`.
+    """
+    found = lift(scheme, ring=ring, seed=seed)
+    if found.scheme is None:
+        raise CatalogError(f"no lift was found: {found.reason}")
+    return found.scheme
+
+
+def searched_again(step: Step, digest: str) -> Scheme:
+    """The scheme that the step makes, else that with the digest, among what `lcma search ... --seed N` finds now.
+
+    The search runs in a process of its own with an empty catalogue, into a folder; what it says goes to stderr.
+
+    Raises:
+        CatalogError: the command is no search on this processor with a seed, fails, or finds other schemes.
+    """
+    arguments = _harmless(step.value("command"))
+    digest = step.makes or digest
+    with tempfile.TemporaryDirectory(prefix="lcma-reproduce-") as folder:
+        environment = {**os.environ, "LCMA_HOME": folder}
+        command = [sys.executable, "-P", "-m", "lcma", "search", *arguments, "--out=run"]
+        ended = subprocess.run(command, env=environment, cwd=folder, stdout=subprocess.PIPE, text=True, check=False)
+        sys.stderr.write(ended.stdout)
+        run = Path(folder, "run")
+        finds = status(run).finds if run.is_dir() else ()
+        found = {scheme.digest: scheme for find in finds for scheme in (find.origin, find.scheme)}
+        if digest in found:
+            return found[digest]
+    if ended.returncode:
+        raise CatalogError(f"the search ended with exit code {ended.returncode}")
+    raise CatalogError(f"the search found {len(found)} other schemes")
+
+
+def _harmless(command: str) -> list[str]:
+    """Return the arguments of `lcma search` in a command, which may come from a stranger's file.
+
+    Raises:
+        CatalogError: it is another command, or has an option, a value or a target that is not allowed.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quotation that does not end
+        words = []
+    # An option and its value are two words or, with "=", one.
+    parts = [part for word in words for part in (word.split("=", 1) if word.startswith("--") else [word])]
+    rest = iter([part for part in parts[2:] if part not in FLAGS])
+    targets, options = [], []
+    for part in rest:
+        if part.startswith("--"):
+            options.append((part, next(rest, "")))
+        else:
+            targets.append(part)
+    if parts[:2] != ["lcma", "search"] or len(targets) != 1 or "--seed" not in dict(options):
+        raise CatalogError("it is no command `lcma search TARGET ... --seed N`")
+    target = parse_target(targets[0], files=False)
+    for name, value in options:
+        if name == "--device" and value != "cpu":
+            raise CatalogError("searches on GPUs do not give the same schemes again")
+        if name not in ALLOWED or not re.fullmatch(ALLOWED[name], value):
+            raise CatalogError(f"{name} {value[:40]!r} is not repeated: it may use files of its own or a network")
+    return [target.name, *(f"{name}={value}" for name, value in options)]

@@ -9,12 +9,14 @@ import click
 import numpy as np
 
 from ...errors import PlanError
+from ...kernels.kronecker import save
+from ...kernels.structured.approximation import ALGORITHMS
 from ..destination import claim, writing
 from ..help import lcma_command
-from ..kronecker import LAYOUT, approximated, draw_errors, factorized, ranked_rows, show_factorized, show_rows
+from ..kronecker import LAYOUT, approximated, draw_errors, factorized, ranked_rows
 from ..matrix_files import file_of, read_operand
 from ..options import Choice, argument, option
-from ..output import answer, print_json, wants_json
+from ..output import answer, print_figures, print_json, wants_json
 from ..products import DEVICE, Device
 from ..progress import Progress
 
@@ -64,16 +66,14 @@ def command(
         with writing(picture):
             draw_errors(rows, picture)
     rows = rows[:top]
-    answer({"weight": weight, "shape": matrix.shape, "batch": batch, "candidates": rows}, lambda: show_rows(rows))
+    facts = {"weight": weight, "shape": matrix.shape, "batch": batch, "candidates": rows}
+    answer(facts, lambda: print_figures("patterns", rows))
 
 
 def _one_list(
     matrix: Any, patterns: str, by: str | None, seed: int, out: Path | None, product: tuple[int, str | None, Device]
 ) -> None:
     """Factorise by one list, show errors, seconds and the predicted speed, and store the nearest matrix."""
-    from ...kernels.kronecker import save
-    from ...kernels.structured.approximation import ALGORITHMS
-
     batch, layout, device = product
     algorithms = ALGORITHMS if by in (None, "all") else (str(by),)
     with device.current(), Progress() as progress:
@@ -84,7 +84,7 @@ def _one_list(
     if wants_json():
         print_json({"patterns": speed["patterns"], "shape": matrix.shape, "algorithms": rows, "speed": speed})
         return
-    show_factorized(rows)
-    show_rows([speed])
+    print_figures("algorithms", rows)
+    print_figures("patterns", [speed])
     if out is not None:
         click.echo(f"wrote {out}", err=True)

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ...kernels import Request, decision_for
 from ...kernels.precision import fields_of
+from ...kernels.ring import ExactRing
 from ..help import lcma_command
-from ..kronecker import LAYOUT, ranked_rows, show_rows
+from ..kronecker import LAYOUT, padding_advice, ranked_rows, suggested
 from ..matrix_files import DTYPES
 from ..options import Choice, argument, option
-from ..output import answer, figure, milliseconds, print_table
+from ..output import answer, print_figures
 from ..product_options import RING, exact_request_of
 from ..products import DEVICE, Device, machine_of
-
-if TYPE_CHECKING:
-    from ...kernels.ring import ExactRing
 
 
 @lcma_command("suggest", json="the result")
@@ -38,8 +37,6 @@ def command(
     OUTPUTS x INPUTS that keep to it are ranked by predicted time; where few patterns divide the sizes, it says which
     ones would.
     """
-    from ..suggestions import padding_advice, suggested
-
     if len(sizes) != (3 if density is None else 2):
         raise click.UsageError("give three sizes M K N, or OUTPUTS INPUTS and --density P for a layer")
     if density is not None:
@@ -47,14 +44,13 @@ def command(
             raise click.UsageError("--density is for a layer, and takes no --ring")
         outputs, inputs = sizes
         with device.current():
-            found = suggested(outputs, inputs, density)
-            lists = ranked_rows(found, batch, layout, dtype, device, profile)[:top]
+            listed = suggested(outputs, inputs, density)
+            lists = ranked_rows(listed, batch, layout, dtype, device, profile)[:top]
         data = {"in": inputs, "out": outputs, "density": density, "batch": batch, "candidates": lists}
-        answer(data, lambda: show_rows(lists))
+        answer(data, lambda: print_figures("patterns", lists))
         if advice := padding_advice(outputs, inputs):
             click.echo(f"lcma: {advice}", err=True)
         return
-    from ...kernels import Request, decision_for
 
     if ring is not None:
         request = exact_request_of((sizes[0], sizes[1], sizes[2]), ring, device)
@@ -81,11 +77,5 @@ def command(
         }
     basis = "measured" if decision.measured else "predicted"
     data = {"sizes": sizes, "dtype": dtype, "device": str(device), "profile": machine.profile.id, "basis": basis}
-    names = ("schemes", "strategy", "method")
-    rows = [
-        (*map(one.get, names), milliseconds(one["seconds"]), figure(one["ratio"], ".3f")) for one in schemes.values()
-    ]
-    answer(
-        {**data, "reason": decision.reason, "candidates": list(schemes.values())},
-        lambda: print_table((*names, "ms", "ratio to baseline"), rows, stay=("ratio to baseline", "ms")),
-    )
+    found = list(schemes.values())
+    answer({**data, "reason": decision.reason, "candidates": found}, lambda: print_figures("suggested", found))

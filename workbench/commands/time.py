@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import platform
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from ...kernels import Request
 from ...schemes_db.catalog import Catalog
-from ..contenders import Result, Row, contest_of
+from ..contenders import Result, contest_of
 from ..help import lcma_command
 from ..options import argument, group, option
-from ..output import answer, print_table, wants_json
+from ..output import answer, print_figures, wants_json
 from ..product_options import ProductOptions, reject
 from ..products import Device, causal_name, sizes_of
 from ..progress import Progress
 from ..schemes import AUTO, scheme_argument
-
-if TYPE_CHECKING:
-    from ...kernels import Request
 
 
 @lcma_command("time", json="the result")
@@ -102,9 +100,8 @@ def command(
 
 
 def _show(found: Result, request: Request, data: dict[str, Any], device: Device) -> None:
-    columns = ("what", "plan", "median", "quartiles", "effective GFLOP/s", "ratio", "interval", "error")
-    rows, stay = [_cells(row) for row in found.rows], ("ratio", "median", "interval", "error")
-    answer({**data, **asdict(found)}, lambda: print_table(columns, rows, stay=stay))
+    facts = asdict(found)
+    answer({**data, **facts}, lambda: print_figures("times", facts["rows"]))
     if wants_json():
         return
     click.echo(f"{request} on {device}; ratios are to {found.baseline}; basis of the plan: {found.basis}")
@@ -124,17 +121,3 @@ def _record(digest: str, found: Result, request: Request) -> None:
                 detail: dict[str, Any] = {"dtype": request.arithmetic, "size": list(request.shape), **asdict(row)}
                 label = f"ratio to {found.baseline}, {row.what}"
                 catalog.measure(digest, label, row.ratio, "x", platform.node(), detail)
-
-
-def _cells(row: Row) -> tuple[str, ...]:
-    lower, upper = (1e3 * seconds for seconds in row.quartiles_s)
-    return (
-        row.what,
-        row.plan,
-        f"{1e3 * row.median_s:.3f} ms",
-        f"{lower:.3f} - {upper:.3f} ms",
-        f"{row.effective_gflops:.1f}",
-        f"{row.ratio:.3f}",
-        "" if row.interval is None else f"{row.interval[0]:.3f} - {row.interval[1]:.3f}",
-        f"{row.relative_error:.1e}",
-    )

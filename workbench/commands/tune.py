@@ -8,23 +8,22 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ...errors import LcmaError, PlanError, SchemeFormatError
+from ...kernels import Machine, Plan, Request, decision_for, machine_for, strategies, tune
 from ...kernels.cpu.others import CpuLoadMonitor
+from ...kernels.cuda.bench import CudaBench
+from ...kernels.planning.candidates import Tuned, candidates
 from ..bench.machine import BUSY_SHARE
 from ..help import lcma_command
 from ..options import DURATION, argument, group, option
-from ..output import answer, print_table
+from ..output import answer, print_figures
 from ..product_options import ProductOptions
 from ..products import Sizes, causal_name, require_memory, sizes_given
 from ..progress import CountedProgress
-
-if TYPE_CHECKING:
-    from ...kernels import Machine, Plan, Request
-    from ...kernels.planning.candidates import Tuned
 
 
 @lcma_command("tune", json="the result")
@@ -79,13 +78,9 @@ def command(
 
 def _precompile(requests: list[Request], top: int, again: bool, progress: CountedProgress) -> None:
     """Compile the kernels of all products that are not measured yet side by side: one after the other takes minutes."""
-    from ...kernels import machine_for, strategies
-    from ...kernels.planning.candidates import candidates
-
     pending = [request for request in requests if again or _measured(request) is None]
     if len(pending) < 2 or pending[0].device == "cpu" or pending[0].ring is not None:
         return
-    from ...kernels.cuda.bench import CudaBench
 
     progress.update(f"compiling kernels of {len(pending)} products")
     plans: list[Plan] = []
@@ -97,8 +92,6 @@ def _precompile(requests: list[Request], top: int, again: bool, progress: Counte
 
 def _measured(request: Request) -> str | None:
     """The day on which a product of this class and these sizes was measured; None: it was not."""
-    from ...kernels import machine_for
-
     wisdom = machine_for(request).wisdom
     record = wisdom.record(request) if wisdom is not None else None
     return None if record is None else record.when
@@ -109,8 +102,6 @@ def require_prices(request: Request, machine: Machine) -> None:
 
     Rates of the dtype itself are not needed: int8, halves and exact products are priced by those of others.
     """
-    from ...kernels import decision_for
-
     if request.device == "cuda" and decision_for(request, machine=machine).baseline.seconds is None:
         mend = "run lcma doctor --profile --device cuda first"
         raise PlanError(f"profile {machine.profile.id} has no rates of {request.arithmetic} products: {mend}")
@@ -118,8 +109,6 @@ def require_prices(request: Request, machine: Machine) -> None:
 
 def _tuned(request: Request, top: int, rounds: int, again: bool, progress: CountedProgress) -> dict[str, Any]:
     """Tune one product: its candidates by time; none where it was measured before, or cannot be."""
-    from ...kernels import machine_for, tune
-
     progress.update(str(request))
     found: dict[str, Any] = {"request": str(request), "sizes": request.shape}
     found |= {"dtype": request.dtype, "precision": request.precision}
@@ -154,18 +143,11 @@ def _figures(one: Tuned) -> dict[str, Any]:
 
 
 def _show(results: list[dict[str, Any]]) -> None:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for one in results:
-        if not one["candidates"]:
-            rows.append((one["request"], one["skipped"] or f"refused: {one['refused']}", *("",) * 5))
-        for place, figures in enumerate(one["candidates"]):
-            predicted = figures["predicted_s"]
-            lower, upper = (1e3 * seconds for seconds in figures["quartiles_s"])
-            times = (f"{1e3 * figures['median_s']:.3f} ms", f"{lower:.3f} - {upper:.3f} ms", f"{figures['ratio']:.3f}")
-            more = (f"{1e3 * predicted:.3f} ms" if predicted is not None else "", f"{figures['relative_error']:.1e}")
-            rows.append(("" if place else one["request"], figures["candidate"], *times, *more))
-    columns = ("product", "candidate", "median", "quartiles", "ratio to baseline", "predicted", "error")
-    print_table(columns, rows, stay=("candidate", "median", "ratio to baseline"), prose=("candidate",))
+        found = one["candidates"] or [{"candidate": one["skipped"] or f"refused: {one['refused']}"}]
+        rows += [{"request": "" if place else one["request"], **figures} for place, figures in enumerate(found)]
+    print_figures("tuned", rows)
 
 
 MOST_SHAPES = 100_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...home import write_atomic
 from ..bench.picture import save
-from . import accuracy, discovery, kronecker, maps, ranks, speed
+from . import kronecker, maps, ranks, speed
 from .canvas import Figure
 from .kronecker import BMM_FIGURE, GENERIC_FIGURE
 
@@ -17,9 +17,9 @@ _LAYOUTS = "ks-cuda.jsonl, both layouts"
 FIGURES = (
     Figure("speedup", "cpu-cpu.jsonl or gpu-cuda.jsonl", speed.speedups, speed.draw_speedups),
     Figure("roofline", "gpu-cuda.jsonl", speed.float32_points, speed.draw_roofline),
-    Figure("accuracy", "precision-cpu.jsonl", accuracy.errors, accuracy.draw_errors),
+    Figure("accuracy", "precision-cpu.jsonl", speed.errors, speed.draw_errors),
     Figure("ranks", "the shipped catalogue", ranks.gaps, ranks.draw_ranks),
-    Figure("discovery", "search-cpu.jsonl", discovery.times, discovery.draw_discovery),
+    Figure("discovery", "search-cpu.jsonl", speed.times, speed.draw_discovery),
     Figure("ks-map", "ks-cuda.jsonl or ks-cpu.jsonl", maps.patterns, maps.draw_ks),
     Figure("ks-generic", _LAYOUTS, partial(kronecker.speedups, GENERIC_FIGURE), kronecker.draw_generic),
     Figure("ks-bmm", _LAYOUTS, partial(kronecker.speedups, BMM_FIGURE), kronecker.draw_bmm),

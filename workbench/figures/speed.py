@@ -1,4 +1,4 @@
-"""Speed-ups over the vendor's product by size and dtype, and the roofline."""
+"""Lines: speed-ups over the vendor's product and the roofline, errors by level, times of discovery."""
 
 from __future__ import annotations
 
@@ -91,3 +91,67 @@ def draw_roofline(found: dict[float, dict[str, float]]) -> Drawn:
         f"Effective rate of float32 products on an H200 against operations per byte: torch reaches {vendor:.0f}, the "
         f"best scheme {top:.0f} TFLOP/s; the data sheet's peak is {PEAK / 1e12:.0f}.",
     )
+
+
+SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47")
+
+
+def errors(results: Path) -> dict[str, dict[int, float]]:
+    """The error over that of the classical product in float32 on a processor, by scheme and levels; 1 at no level."""
+    found: dict[str, dict[int, float]] = {}
+    for key, row in rows_of(results, "precision-cpu").items():
+        words = key.split()
+        if len(words) == 3 and words[0] in SCHEMES and words[2] == "float32":
+            found.setdefault(words[0], {0: 1.0})[int(words[1])] = row["figures"]["ratio"]
+    return found
+
+
+def draw_errors(found: dict[str, dict[int, float]]) -> Drawn:
+    """A line a scheme."""
+    figure, panel = axes("Accuracy, float32", "levels of recursion", "error / classical error")
+    for place, (name, ratios) in enumerate(found.items()):
+        levels = sorted(ratios)
+        panel.plot(levels, [ratios[level] for level in levels], marker=MARKERS[place], color=COLOURS[place], label=name)
+    panel.set_xticks(sorted({level for ratios in found.values() for level in ratios}))
+    panel.set_yscale("log", base=2)
+    panel.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
+    panel.legend(fontsize=10)
+    words = "; ".join(
+        f"{name} {', '.join(f'{ratio:.1f}' for ratio in ratios.values())}" for name, ratios in found.items()
+    )
+    return Drawn(figure, f"Error in float32 relative to the classical product at 0, 1, 2 levels: {words}.")
+
+
+_TIME = re.compile(r"time (\S+ \S+) seed \d+")
+
+LEAST = 5
+"""Seeds below which a line says nothing."""
+
+
+def times(results: Path) -> dict[str, list[float]]:
+    """The seconds of each seed by target and ring, ascending; infinite where the rank was not reached."""
+    found: dict[str, list[float]] = {}
+    for key, row in rows_of(results, "search-cpu").items():
+        if named := _TIME.fullmatch(key):
+            target, rank = named[1].split()[0].rsplit(":", 1)
+            reached = row["figures"].get("rank") == int(rank) if rank.isdigit() and target else False
+            found.setdefault(named[1], []).append(row["figures"]["seconds"] if reached else float("inf"))
+    return {name: sorted(seconds) for name, seconds in found.items() if len(seconds) >= LEAST}
+
+
+def draw_discovery(found: dict[str, list[float]]) -> Drawn:
+    """A step line a target."""
+    figure, panel = axes("Time to the best known rank", "seconds, one machine of two cores", "share of seeds")
+    words = []
+    for place, (name, seconds) in enumerate(found.items()):
+        reached = [value for value in seconds if value != float("inf")]
+        shares = [(count + 1) / len(seconds) for count in range(len(reached))]
+        panel.step(reached, shares, where="post", color=COLOURS[place % len(COLOURS)], label=name)
+        median = seconds[len(seconds) // 2]
+        words.append(f"{name} {len(reached)} of {len(seconds)} seeds, median {median:.2g} s")
+    panel.set_xscale("log")
+    panel.set_xticks([0.001, 0.01, 0.1, 1, 10], ["0.001", "0.01", "0.1", "1", "10"])
+    panel.set_xticks([], minor=True)
+    panel.set_ylim(0, 1.02)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=10)
+    return Drawn(figure, f"Time from the naive scheme to the best known rank on a processor: {'; '.join(words)}.")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import LcmaError
 from ...schemes_db import costs
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.drawing import draw
 from ...schemes_db.formats import WRITERS, lcma_json, render
+from ...version import __version__
 from ..destination import writing
 from ..scheme_record import SchemeRecord
 from .facts import (
@@ -24,12 +26,12 @@ from .facts import (
     origin_of,
     proofs_of,
     provenance_of,
+    shown,
 )
-from .folder import Folder, replaced
+from .folder import Folder, SiteError, replaced
 from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured
 from .listing import data_script, family, listing, shortest_name
-from .pages import STATIC, read, templates
 
 MAX_KIN, FAMILIES = 60, ("Made from", "Others made from it")
 """Parents, and children, that a page links, and what it calls them."""
@@ -176,3 +178,42 @@ def downloads(row: SchemeRecord) -> Iterator[Download]:
                 yield Download(name, file, format_.convention, render(scheme, name))
             except LcmaError as error:
                 yield Download(name, file, format_.convention, refusal=str(error))
+
+
+if TYPE_CHECKING:
+    import jinja2
+
+STATIC = ("site.css", "site.js", "verify.js", "verify_page.js")
+
+
+def templates(docs: str | None = None) -> jinja2.Environment:
+    """The templates, compiled once a build; `docs` is where the documentation is, from the site's root.
+
+    Raises:
+        SiteError: Jinja2 is not installed.
+    """
+    try:
+        import jinja2
+    except ImportError:
+        raise SiteError("Jinja2, which makes the pages, is not installed: pip install 'lcma[report]'") from None
+    found = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: read(f"templates/{name}")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    found.filters |= {"shown": shown, "signed": lambda gap: f"{gap:+g}".replace("-", "\u2212"), "size": size}
+    found.globals |= {"version": __version__, "docs": docs}
+    return found
+
+
+def read(name: str) -> str:
+    """A template or a static file of this package."""
+    return (resources.files(__package__ or __name__) / name).read_text(encoding="utf-8")
+
+
+def size(count: int) -> str:
+    """A number of bytes for people."""
+    return f"{count} B" if count < 1000 else f"{count / 1000:.1f} kB" if count < 1_000_000 else f"{count / 1e6:.1f} MB"

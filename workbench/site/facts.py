@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 from ...schemes_db import Certificate, Provenance, Scheme, costs
 from ..bench.journal import Row
 from ..figures.canvas import rows_of
-from ..output import figure, ratio
+from ..output import columns_of, figure, ratio
 from ..scheme_record import SchemeRecord
 
 MAX_TEXT = 1_000
 MAX_MEASUREMENTS = 60
-
-_PROVENANCE = {
-    "kind": "Kind",
-    "source": "Source",
-    "remark": "Remark",
-    "command": "Command",
-    "seed": "Seed",
-    "relation": "Made by",
-    "version": "lcma version",
-    "date": "Date",
-    "seconds": "Seconds of search",
-    "file_sha256": "SHA-256 of the file",
-}
 
 
 @dataclass(frozen=True)
@@ -79,8 +66,8 @@ def proofs_of(certificate: Certificate) -> list[Fact]:
 
 def provenance_of(provenance: Provenance) -> list[Fact]:
     """Return the origin of the scheme in words; the parents are shown elsewhere."""
-    values = {field.name: getattr(provenance, field.name) for field in fields(provenance)}
-    return [Fact(label, shown(values[key])) for key, label in _PROVENANCE.items() if values[key] not in (None, "")]
+    said = ((one["title"], getattr(provenance, one["figure"])) for one in columns_of("provenance"))
+    return [Fact(title, shown(value)) for title, value in said if value not in (None, "")]
 
 
 def origin_of(provenance: Provenance) -> tuple[str, str]:

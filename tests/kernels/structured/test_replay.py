@@ -17,7 +17,7 @@ pytest.importorskip("triton")
 from lcma.kernels import decision_for, strategies
 from lcma.kernels.factored import UNLIMITED, factored_request
 from lcma.kernels.structured.strategy import FAMILY
-from lcma.workbench.bench.blr_layers import layer
+from lcma.workbench.bench.workloads import layer
 
 from ..gpu import H200
 

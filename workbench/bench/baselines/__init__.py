@@ -12,6 +12,7 @@ import numpy as np
 
 from ....errors import PlanError
 from ....kernels import Candidate, Plan, Request, plan_for
+from ....kernels.arrays import torch
 from ....kernels.prepared_operand import PreparedOperand
 from ....kernels.structured.chain import KroneckerSparse
 from ...products import within_memory
@@ -37,8 +38,6 @@ def batched_product(left: Array, right: Array, out: Array) -> None:
     if isinstance(out, np.ndarray):
         np.matmul(left, right, out=out)
         return
-    import torch
-
     torch.bmm(left, right, out=out)
 
 

@@ -7,6 +7,16 @@ from functools import partial
 import numpy as np
 
 from ....kernels import Request
+from ....kernels.codegen.flatten import flatten
+from ....kernels.cpu.executor import MatrixExecutor
+from ....kernels.cpu.leaf import Leaf
+from ....kernels.cpu.level import core_of
+from ....kernels.cpu.threads import thread_count
+from ....kernels.cpu.triangular_products import HalfProduct
+from ....kernels.cpu.workspace import shared_pool
+from ....kernels.cuda.level import cuda_level
+from ....kernels.cuda.strips import vendor
+from ....kernels.cuda.triangular import triangular_executor
 from ....schemes_db.program import Program
 from ....schemes_db.resolve import resolve
 from ....schemes_db.straightline import program_of
@@ -26,8 +36,6 @@ CPU_BASE, CPU_SCHEME_ABOVE = 256, 4096
 
 def baseline(request: Request, name: str) -> Baseline:
     """Return halving, by the vendor's products alone or with Strassen's scheme in large squares."""
-    from ....kernels.cuda.triangular import triangular_executor
-
     dense, triangle = program_of(resolve("strassen")[0]) if name == STRASSEN else None, request.its_triangle
     turned = triangle.side == "right"  # run as the left factor of the transposed product
     one = partial(halving, triangle=Triangle("left", not triangle.upper) if turned else triangle, dense=dense)
@@ -71,10 +79,6 @@ def halving(a: Array, b: Array, out: Array, triangle: Triangle, dense: Program |
 
 def _whole(a: Array, b: Array, out: Array, triangle: Triangle) -> None:
     """Compute a triangle that is not halved."""
-    from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.triangular_products import HalfProduct
-    from ....kernels.cuda.strips import vendor
-
     if isinstance(out, np.ndarray):
         request = Request.of(a, b, out)
         MatrixExecutor(request, HalfProduct(triangle, request.shape, request.dtype)).run(a, b, out)
@@ -84,14 +88,6 @@ def _whole(a: Array, b: Array, out: Array, triangle: Triangle) -> None:
 
 def _square(a: Array, b: Array, out: Array, adds: bool, dense: Program | None) -> None:
     """Compute out = a b, or add it to `out`: on a GPU by two levels of `dense`, else by one."""
-    from ....kernels.codegen.flatten import flatten
-    from ....kernels.cpu.executor import MatrixExecutor
-    from ....kernels.cpu.leaf import Leaf
-    from ....kernels.cpu.level import core_of
-    from ....kernels.cpu.threads import thread_count
-    from ....kernels.cpu.workspace import shared_pool
-    from ....kernels.cuda.level import cuda_level
-
     if isinstance(out, np.ndarray):
         with shared_pool.take(out.nbytes) as arena:
             found = arena.array(out.shape, out.dtype) if adds else out

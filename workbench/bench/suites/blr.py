@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from typing import Any
 
 from ....errors import PlanError
 from ....kernels import Plan, Request
+from ....kernels.arrays import torch
 from ....kernels.cuda.bench import CudaBench
 from ....kernels.factored import UNLIMITED, factored_request
 from ....kernels.plans.tuning import bench_for
@@ -20,10 +22,10 @@ from ...products import require_memory
 from ..baselines import Baseline, named_plan, prepared
 from ..baselines.block_low_rank import multiply_permuted
 from ..blr_ablation import ablation, steps_between
-from ..blr_layers import KINDS, TABLE, BlrLayer
 from ..case import Bar, Case, Options, Say
 from ..contest import Call, Calls, Contest, CudaClock, FlushedClock, Timings, require_right
 from ..gpu_products import graphed, peak_bytes
+from ..workloads import KINDS, TABLE, BlrLayer
 
 CPU_TOKENS, CPU_SIDE = (1, 1024), 8192
 """On a processor layers with sides up to CPU_SIDE are timed, for these numbers of inputs."""
@@ -171,8 +173,6 @@ def _plan_of(request: Request, name: str) -> Plan | Baseline:
 
 
 def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
-    import torch
-
     structure = chain_in(request)
     torch.compiler.reset()  # after eight rows torch would run this function uncompiled
     product = torch.compile(lambda rows, *given: multiply_permuted(structure, given, rows))
@@ -182,8 +182,6 @@ def _compiled(request: Request, factors: Any, x: Any) -> Callable[[], Any]:
 
 def _peak_on_cpu(call: Callable[[], object]) -> int:
     """Bytes that a call of numpy takes at most beside what was there."""
-    import tracemalloc
-
     tracemalloc.start()
     try:
         call()

@@ -8,18 +8,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import lcma
 
 from ....errors import PlanError
 from ....kernels.arrays import torch
+from ....lazy import LateModule
 from ..case import Case, Figures, Options, Say
 from ..contest import Timings, ratio_to
 from ..picture import new_figure, save
-from ..requirements import seeded_torch
+from ..requirements import inferred, seeded_torch
 from .blr import timed
 
-if TYPE_CHECKING:
-    from ..text_models import Training
+text: Any = LateModule("..text_models", __package__)
 
 KINDS = ("low-rank", "monarch", "blast", "kronecker")
 
@@ -45,16 +47,14 @@ def cases(options: Options) -> Iterator[Case]:
                 yield Case(f"{kind} {budget:g} features={size}", run)
 
 
-def setting_of(options: Options) -> Training:
+def setting_of(options: Options) -> Any:
     """The model and its training; on a GPU a longer one."""
-    from ..text_models import Training
-
     (size,), steps = options.sizes or (SIZES[options.device],), options.sample or STEPS[options.device]
     if size % 64:
         raise PlanError(f"--sizes must be a multiple of 64, the features of a head, not {size}")
     if options.device == "cpu":
-        return Training(size, 2, 16, 64, steps, 1e-3)
-    return Training(size, 2, 32, 256, steps, 2e-4)
+        return text.Training(size, 2, 16, 64, steps, 1e-3)
+    return text.Training(size, 2, 32, 256, steps, 2e-4)
 
 
 def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
@@ -63,22 +63,19 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
     Only the layers of the blocks are compressed. Half as many steps train again as trained before.
     """
     torch = seeded_torch(options)
-    from .... import CompressConfig, compress_
-    from ..text_models import held_out_loss, sample_inputs
-
     setting = setting_of(options)
     say("training the dense model")
     dense, loss_dense = _trained(setting, options.device, options.seed)
     model = copy.deepcopy(dense)
-    config = CompressConfig(kind, budget, 16 if setting.features >= 512 else 4, DESCENT, tolerance=TOLERANCE)
-    x = sample_inputs(setting, options.device)
+    config = lcma.CompressConfig(kind, budget, 16 if setting.features >= 512 else 4, DESCENT, tolerance=TOLERANCE)
+    x = text.sample_inputs(setting, options.device)
     began = time.perf_counter()
-    reports = compress_(model, {"blocks.*": config}, calibration=x, on_event=say)
+    reports = lcma.compress_(model, {"blocks.*": config}, calibration=x, on_event=say)
     compressing = time.perf_counter() - began
     changed = [report for report in reports if report.skipped is None]
     if not changed:
         raise PlanError(reports[0].skipped or "no layer was compressed")
-    compressed_loss = held_out_loss(model, setting)
+    compressed_loss = text.held_out_loss(model, setting)
     timings = _timed(dense, model, x, options, say)
     say("training again")
     began = time.perf_counter()
@@ -92,7 +89,7 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
         "loss_dense": loss_dense,
         "loss_dense_retrained": _trained_again(setting, options.device, options.seed),
         "loss_compressed": compressed_loss,
-        "loss_retrained": held_out_loss(model, setting),
+        "loss_retrained": text.held_out_loss(model, setting),
         "bytes": after / before,
         "layers": len(changed),
         "weight_error": max(report.error for report in changed),
@@ -106,37 +103,29 @@ def measured(kind: str, budget: float, options: Options, say: Say) -> Figures:
 
 
 @lru_cache(maxsize=1)
-def _trained(setting: Training, device: str, seed: int) -> tuple[Any, float]:
+def _trained(setting: Any, device: str, seed: int) -> tuple[Any, float]:
     """The dense model, trained once for all rows, and its loss."""
-    from ..text_models import TextModel, held_out_loss, train
-
     torch.manual_seed(seed)
-    model = TextModel(setting, device, torch.float32)
-    train(model, setting, setting.steps, seed)
-    return model, held_out_loss(model, setting)
+    model = text.TextModel(setting, device, torch.float32)
+    text.train(model, setting, setting.steps, seed)
+    return model, text.held_out_loss(model, setting)
 
 
 @lru_cache(maxsize=1)
-def _trained_again(setting: Training, device: str, seed: int) -> float:
+def _trained_again(setting: Any, device: str, seed: int) -> float:
     """The loss of the dense model after the training again that compressed models get."""
-    from ..text_models import held_out_loss
-
     model = copy.deepcopy(_trained(setting, device, seed)[0])
     _train_again(model, setting, seed)
-    return held_out_loss(model, setting)
+    return text.held_out_loss(model, setting)
 
 
-def _train_again(model: Any, setting: Training, seed: int, say: Say = lambda _: None) -> None:
+def _train_again(model: Any, setting: Any, seed: int, say: Say = lambda _: None) -> None:
     """Train for half as many steps at half the rate."""
-    from ..text_models import train
-
-    train(model, replace(setting, rate=setting.rate / 2), setting.steps // 2, seed + 1, say)
+    text.train(model, replace(setting, rate=setting.rate / 2), setting.steps // 2, seed + 1, say)
 
 
 def _timed(dense: Any, model: Any, x: Any, options: Options, say: Say) -> Timings:
     """Both models in turns: in bfloat16 on a GPU, in float32 on a processor."""
-    from ..transformers import inferred
-
     named = {"dense": dense, "compressed": model}
     if options.device != "cpu":
         named = {name: copy.deepcopy(one).to(torch.bfloat16) for name, one in named.items()}

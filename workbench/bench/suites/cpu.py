@@ -10,7 +10,7 @@ import tempfile
 import time
 import timeit
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -20,11 +20,10 @@ import numpy as np
 from ....kernels import Pool, Request, decision_for, executor_for, machine_for, matmul, plan_for
 from ....kernels.cpu.blas import TORCH, backends
 from ...cpu_profile import limited
-from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
 from ..cpu_products import compete, libraries, operands
 from ..requirements import in_new_process
-from ..table import table
+from ..table import rows
 
 PAIRS = 15
 """Interleaved rounds where a bar is on the interval; and of products that take less than a second."""
@@ -36,27 +35,9 @@ TRIAL = 3
 """Rounds by which the best library is found."""
 
 
-@dataclass(frozen=True)
-class Product:
-    """A row and the ratio it must reach, or the `least` of its interval: `auto` must not lose around the sizes where
-    schemes begin to pay, nor where products are thin."""
-
-    dtype: str
-    sizes: Sizes
-    threads: int
-    bar: float | None = None
-    least: float | None = None
-
-    @property
-    def key(self) -> str:
-        return f"{'' if self.least is None else 'auto '}{self.dtype} {shown(self.sizes)} {self.threads}T"
-
-    def rounds(self, options: Options) -> int:
-        seconds = 2e-11 * math.prod(self.sizes) / self.threads * (2 if self.dtype == "float64" else 1)
-        return options.rounds or (PAIRS if seconds < 2 else FEW)  # of one product by a library, about
-
-
-PRODUCTS = table(Product, "cpu")
+PRODUCTS = rows("cpu")
+"""Products and the ratio they must reach, or the `least` of its interval: `auto` must not lose around the sizes where
+schemes begin to pay, nor where products are thin."""
 
 SHARES = (0.0, 1 / 6, 1 / 3, 1.0, 3.0)
 """Workspace as a part of what A, B and C take."""
@@ -66,8 +47,12 @@ def cases(options: Options) -> Iterator[Case]:
     dtypes = options.dtypes or ("float32", "float64")
     for product in PRODUCTS:
         if product.dtype in dtypes:
-            run = partial(_product, product, product.rounds(options), options.seed)
-            yield Case(product.key, run, at_least(ratio=product.bar, least=product.least))
+            seconds = 2e-11 * math.prod(product.sizes) / product.threads * (2 if product.dtype == "float64" else 1)
+            rounds = options.rounds or (PAIRS if seconds < 2 else FEW)  # of one product by a library, about
+            run = partial(_product, product, rounds, options.seed)
+            auto = "" if product.least is None else "auto "
+            key = f"{auto}{product.dtype} {shown(product.sizes)} {product.threads}T"
+            yield Case(key, run, at_least(ratio=product.bar, least=product.least))
     if "float32" in dtypes:
         few = options.rounds or FEW
         for share in SHARES:
@@ -78,7 +63,7 @@ def cases(options: Options) -> Iterator[Case]:
         yield Case("planning", _planning, (Bar("warm_us", 4.0, True), Bar("cold_ms", 2.0, True)))
 
 
-def _product(product: Product, rounds: int, seed: int, say: Say) -> Figures:
+def _product(product: Any, rounds: int, seed: int, say: Say) -> Figures:
     a, b, out = operands(product.sizes, product.dtype, seed)
     with limited(product.threads):
         decision = decision_for(Request.of(a, b, out))

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
+from typing import Any
 
 from ....errors import PlanError
+from ....kernels.arrays import torch
 from ....kernels.cuda.machine import require_device
 from ....kernels.torch import dispatch
 from ....kernels.torch.recipe import ProductRecipe
+from ....lazy import LateModule
 from ..case import Bar, Case, Figures, Options, Say
 from ..requirements import seeded_torch
+
+modules: Any = LateModule("....kernels.torch.modules", __package__)
+prefill: Any = LateModule("..prefill", __package__)
 
 MODELS = ("deepseek-r1", "qwen3.5-397b", "hunyuanvideo")
 
@@ -50,24 +56,18 @@ def measured(
     if dtype not in DTYPES:
         raise PlanError(f"suite e2e has {', '.join(DTYPES)}, not {dtype}")
     seeded_torch(options, measured=True)
-    from .. import prefill
-    from ..prefill import STACKS
-
     training = kind == "train"
-    return prefill.measured(STACKS[name], rows, (rows,) if training else all_rows, dtype, options, say, training)
+    return prefill.measured(
+        prefill.STACKS[name], rows, (rows,) if training else all_rows, dtype, options, say, training
+    )
 
 
 def _ahead(name: str, rows: int, dtype: str, training: bool) -> None:
     """The products of a stack's layers, and with sums of the weights made before, on tensors without data."""
-    import torch
-
-    from ....kernels.torch.modules import linear_places
-    from ..prefill import STACKS, stack
-
     require_device()
     torch.backends.cuda.matmul.allow_tf32 = False
-    model = stack(STACKS[name], 1, device="meta", dtype=getattr(torch, dtype))
-    weights = [place.weight for place in linear_places(model, new_weight=False)]
+    model = prefill.stack(prefill.STACKS[name], 1, device="meta", dtype=getattr(torch, dtype))
+    weights = [place.weight for place in modules.linear_places(model, new_weight=False)]
     for weight in {tuple(one.shape): one for one in weights}.values():
         outputs, inputs = weight.shape
         x, gradient = weight.new_empty(rows, inputs), weight.new_empty(rows, outputs)

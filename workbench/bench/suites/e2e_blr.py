@@ -8,11 +8,16 @@ from functools import partial
 from typing import Any
 
 from ....kernels.factored import UNLIMITED
-from ..blr_layers import KINDS
+from ....lazy import LateModule
+from ..baselines.block_low_rank import multiply_permuted
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative, require_right
-from ..requirements import seeded_torch
+from ..requirements import inferred, seeded_torch
+from ..workloads import KINDS
 from .blr import timed
+
+models: Any = LateModule("..layer_models", __package__)
+layers: Any = LateModule("....kernels.torch.block_low_rank_layers", __package__)
 
 MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
 
@@ -50,9 +55,6 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     CUDA graphs.
     """
     torch = seeded_torch(options)
-    from .. import layer_models as models
-    from ..transformers import inferred
-
     sizes = models.MODELS[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     on_cpu = options.device == "cpu"
@@ -96,30 +98,27 @@ def take_dense(model: Any, x: Any, condition: Any) -> tuple[int, int]:
 
     Each layer is asked for as many inputs as it gets of x (1, tokens, features).
     """
-    layers = _layers(model)
+    found = _layers(model)
     rows: dict[int, int] = {}
     hooks = [
         one.register_forward_pre_hook(
             lambda module, given: rows.update({id(module): given[0].numel() // module.in_features})
         )
-        for one in layers
+        for one in found
     ]
     model(x, condition)
     for hook in hooks:
         hook.remove()
-    packed = [one.pack(rows[id(one)], UNLIMITED) for one in layers]
-    return sum(packed), sum(one.packed_bytes for one in layers)
+    packed = [one.pack(rows[id(one)], UNLIMITED) for one in found]
+    return sum(packed), sum(one.packed_bytes for one in found)
 
 
 def _layers(model: Any) -> list[Any]:
-    from ....kernels.torch.block_low_rank_layers import BlockLowRankLinear
-
-    return [module for module in model.modules() if isinstance(module, BlockLowRankLinear)]
+    return [module for module in model.modules() if isinstance(module, layers.BlockLowRankLinear)]
 
 
 def _difference(model: Any, x: Any, condition: Any) -> float:
     """The relative difference of a model's outputs by the planner's choice and by the papers' form."""
-    from ..baselines.block_low_rank import multiply_permuted
 
     def papers_form(layer: Any, given: tuple[Any, ...], _: Any) -> Any:
         rows = given[0].reshape(-1, layer.in_features)

@@ -3,41 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
+from ....lazy import LateModule
 from ..case import Case, Figures, Options, Say, at_most
 from ..contest import Calls, Contest, Timings, clock_of, relative, require_right
-from ..requirements import seeded_torch
-from ..table import table
+from ..requirements import inferred, seeded_torch
+from ..table import rows
+
+models: Any = LateModule("..layer_models", __package__)
 
 
-@dataclass(frozen=True)
-class Part:
-    """A row: seconds over those of dense layers in the paper, with biases, of its BMM and of its kernel (Table 8;
-    float32, A100; GPT-2 medium on an RTX 6000), and the bar of ours."""
-
-    name: str
-    part: str
-    paper_bmm: float | None
-    paper: float | None
-    bar: float | None
+PARTS = rows("e2e_ks")
+"""Seconds over those of dense layers in the paper, with biases, of its BMM and of its kernel (Table 8; float32, A100;
+GPT-2 medium on an RTX 6000), and the bar of ours."""
 
 
-PARTS = table(Part, "e2e_ks")
-
-
-@dataclass(frozen=True)
-class Share:
-    """Milliseconds of a model and of the linear layers of its feed-forward parts in the paper (Table 7, A100)."""
-
-    name: str
-    dtype: str
-    model_ms: float
-    linear_ms: float
-
-
-SHARES = {(one.name, one.dtype): one for one in table(Share, "e2e_ks_shares")}
+SHARES = {(one.name, one.dtype): one for one in rows("e2e_ks_shares")}
+"""Milliseconds of a model and of the linear layers of its feed-forward parts in the paper (Table 7, A100)."""
 
 LIMITS = {"float32": 1e-4, "float64": 1e-10, "float16": 2e-2, "bfloat16": 1e-1}
 """The relative difference of results by two strategies above which one of them is wrong."""
@@ -55,15 +39,12 @@ def cases(options: Options) -> Iterator[Case]:
             yield Case(f"{one.name} {one.part} {dtype}", partial(measured, one, dtype, options), bars)
 
 
-def measured(one: Part, dtype: str, options: Options, say: Say) -> Figures:
+def measured(one: Any, dtype: str, options: Options, say: Say) -> Figures:
     """Seconds of a part with dense layers, with ours, and with the permuted batched GEMM, in turns.
 
     Ours and the permuted product have equal parameters, and their results are compared first.
     """
     torch = seeded_torch(options)
-    from .. import layer_models as models
-    from ..transformers import inferred
-
     sizes, part = models.KRONECKER[one.name], one.part
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.hidden if part == "down" else sizes.features, **where)
@@ -89,9 +70,6 @@ def measured(one: Part, dtype: str, options: Options, say: Say) -> Figures:
 def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
     """The part of a dense model's seconds that the linear layers of its feed-forward parts take, timed in turns."""
     torch = seeded_torch(options)
-    from .. import layer_models as models
-    from ..transformers import inferred
-
     sizes = models.VISION[name]
     where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.features, **where)

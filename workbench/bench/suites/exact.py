@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,23 +18,12 @@ from ....kernels.ring import GF2, INTEGERS, exact_ring
 from ...cpu_profile import limited
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import Call, Clock, Contest, CpuClock
-from ..exact_peers import FFLAS, FLINT, M4RI, Library, Peer, compiled
-from ..table import table
+from ..exact_peers import FFLAS, FLINT, M4RI, Peer, compiled
+from ..table import rows
 
-
-@dataclass(frozen=True)
-class Row:
-    """Squares over GF(2) or a field that a library, our leaf or one thread multiplies too, and how many times its speed
-    is asked for."""
-
-    over: str
-    ring: str
-    size: int
-    rounds: int
-    bar: float
-
-
-ROWS = table(Row, "exact")
+ROWS = rows("exact")
+"""Squares over GF(2) or a field that a library, our leaf or one thread multiplies too, and how many times its speed is
+asked for."""
 
 FLOAT_PRIME = 1 << 11
 """Below it FFLAS-FFPACK also runs on float32, and the faster of the two counts."""
@@ -121,7 +109,7 @@ def _two_threads(size: int, ring: str, rounds: int, seed: int, say: Say) -> Figu
     return {**figures, "plan": plans[2], "plan_of_one": plans[1]}
 
 
-def _over_library(library: Library, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
+def _over_library(library: Any, size: int, ring: str, rounds: int, seed: int, say: Say) -> Figures:
     """`auto` over a library's product modulo p or of bits, both in one thread; all entries are compared first."""
     say(f"compiling {library.name}'s program")
     program = compiled(library)

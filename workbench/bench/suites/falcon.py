@@ -9,6 +9,8 @@ from ....kernels import Request, matmul, plan_for
 from ....schemes_db.resolve import resolve
 from ..case import Bar, Case, Figures, Options, Say
 from ..cpu_products import compete, libraries, operands
+from ..gpu_layers import layer_cases
+from ..rivals import compiled_formula, tasks_adding
 from ..workloads import sample
 
 SAMPLE = 24
@@ -28,8 +30,6 @@ NEVER_BELOW = 0.99
 
 def cases(options: Options) -> Iterator[Case]:
     if options.device == "cuda":
-        from ..gpu_layers import layer_cases
-
         yield from layer_cases(options, ON_GPU, GPU_SAMPLE, (Bar("ratio", NEVER_BELOW),), GPU_SPENT)
         return
     for i, (m, layer) in enumerate(sample(options.sample or SAMPLE)):
@@ -42,8 +42,6 @@ def cases(options: Options) -> Iterator[Case]:
 
 
 def _product(sizes: tuple[int, int, int], rounds: int, seed: int, compiled: bool, say: Say) -> Figures:
-    from ..rivals import compiled_formula, tasks_adding
-
     a, b, out = operands(sizes, "float32", seed)
     plan = plan_for(Request.of(a, b, out))
     say(str(plan.candidate))

@@ -14,7 +14,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -22,26 +21,15 @@ from typing import Any
 import numpy as np
 
 from ....errors import VerificationError
-from ...products import Sizes
 from ..case import Bar, Case, Figures, Options, Say
 from ..contest import relative
 from ..hand_eager import MODULES
 from ..picture import ratios
 from ..requirements import in_new_process
-from ..table import table
+from ..table import rows
 
-
-@dataclass(frozen=True)
-class Loop:
-    """A product that a loop runs; those of a GPU are cubes, and layers of models that no other suite has."""
-
-    device: str
-    kind: str
-    dtype: str
-    sizes: Sizes
-
-
-LOOPS = table(Loop, "hand")
+LOOPS = rows("hand")
+"""Products that a loop runs; those of a GPU are cubes, and layers of models that no other suite has."""
 
 FIRST_CALL = {"cpu": 0.3, "cuda": 0.5}
 """Seconds that a first call may take beyond the vendor's call."""

@@ -12,12 +12,15 @@ from ....kernels import Request, matmul, plan_for
 from ....kernels.planning.error import error_bound
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
+from ....lazy import LateModule
 from ....schemes_db.costs import growth_factor
 from ....schemes_db.resolve import resolve
 from ..case import Bar, Case, Figures, Options, Say, cube
 from ..cpu_products import operands
 from ..gpu_products import operands as tensors
 from ..gpu_products import request_for
+
+ops: Any = LateModule("....kernels.torch.ops", __package__)
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47", "4x4x5-r63")
 
@@ -47,12 +50,10 @@ def _on_cpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
 
 def _on_gpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:
     """The same on a GPU, where sums are made in float32 or better and stored in the dtype."""
-    from ....kernels.torch.ops import bilinear_mm
-
     a, b = tensors(dtype, cube(SIZE), seed)
     request = request_for(dtype, cube(SIZE))
     plan = recipe_plan(ProductRecipe((name,) * levels), request)
-    return a, b, request, plan, bilinear_mm(a, b, "/".join([name] * levels)), a @ b
+    return a, b, request, plan, ops.bilinear_mm(a, b, "/".join([name] * levels)), a @ b
 
 
 def _error(name: str, levels: int, dtype: str, options: Options, say: Say) -> Figures:

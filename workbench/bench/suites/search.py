@@ -12,7 +12,6 @@ import os
 import statistics
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,63 +23,38 @@ from ....schemes_db import parse_target
 from ....search import Policy, find, make_walker, pack_start
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, at_least
-from ..table import table
+from ..table import rows
 
 STARTS = Path(__file__).parents[1] / "data" / "search_starts.json"
 """Schemes that our own walks found; each says how."""
 
 ROUND_SECONDS = 5.0
 ROUNDS = 5
-SEEDS = 10
 
 
-@dataclass(frozen=True)
-class Rate:
-    """A row: a walk of so many terms at the start (0 for naive), and the least M flips a second."""
+RATES = rows("search_rates")
+"""Walks of so many terms at the start (none: naive), and the least M flips a second."""
 
-    target: str
-    walk: str
-    rank: int = 0
-    bar: float | None = None
+CLIMBS = rows("search_times")
+"""A rank to be found from some seeds, the seconds given, and what else `find` is told; the rest is by default.
 
-    @property
-    def key(self) -> str:
-        return f"rate {self.target} {self.walk}{f' R{self.rank}' if self.rank else ''}"
-
-
-@dataclass(frozen=True)
-class Climb:
-    """Rows, one a seed: a rank to be found, the seconds given, and what else `find` is told; the rest is by default."""
-
-    target: str
-    rank: int
-    ring: str
-    limit: float
-    seeds: int = SEEDS
-    walk: str = ""
-    full: int | None = None
-
-    def key(self, seed: int) -> str:
-        return f"time {self.target}:{self.rank} {self.walk or self.ring} seed {seed}"
-
-
-RATES = table(Rate, "search_rates")
-
-CLIMBS = table(Climb, "search_times")
-"""Over Z walks are modulo 2, and their finds lift to -1, 0, 1."""
+Over Z walks are modulo 2, and their finds lift to -1, 0, 1.
+"""
 
 
 def cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or ROUNDS
     for row in RATES:
-        yield Case(row.key, partial(_rate, row, rounds), at_least(mflips=row.bar))
+        key = f"rate {row.target} {row.walk}{f' R{row.rank}' if row.rank else ''}"
+        yield Case(key, partial(_rate, row, rounds), at_least(mflips=row.bar))
     for climb in CLIMBS:
         bars = (Bar("seconds", climb.limit, at_most=True),)
         for seed in range(options.seed + 1, options.seed + 1 + min(options.sample or climb.seeds, climb.seeds)):
-            yield Case(climb.key(seed), partial(_time, climb, seed), bars)
+            key = f"time {climb.target}:{climb.rank} {climb.walk or climb.ring} seed {seed}"
+            yield Case(key, partial(_time, climb, seed), bars)
 
 
-def _start(row: Rate) -> Any:
+def _start(row: Any) -> Any:
     target = parse_target(row.target)
     terms: Any = pack_start(row.walk, target)
     if row.rank:
@@ -94,7 +68,7 @@ def _start(row: Rate) -> Any:
     return terms
 
 
-def _rate(row: Rate, rounds: int, say: Say) -> Figures:
+def _rate(row: Any, rounds: int, say: Say) -> Figures:
     """Flips a CPU second, over rounds of `ROUND_SECONDS`; what the walk stands at is checked at the end."""
     still = Policy(
         plus_after=1 << 60, restart_after=1 << 60, trap=1 << 60, chance=0.15 if row.walk == "flip-half" else 1.0
@@ -135,7 +109,7 @@ def _one_core() -> Iterator[None]:
         os.sched_setaffinity(0, cores)
 
 
-def _time(climb: Climb, seed: int, say: Say) -> Figures:
+def _time(climb: Any, seed: int, say: Say) -> Figures:
     """One search; without the rank within the limit there are no `seconds`."""
     result = find(
         climb.target,
@@ -143,14 +117,14 @@ def _time(climb: Climb, seed: int, say: Say) -> Figures:
         ring=climb.ring,
         seed=seed,
         seconds=climb.limit,
-        walk=climb.walk,
+        walk=climb.walk or "",
         policy=None if climb.full is None else {"full": climb.full},
         jobs=2,
         on_event=lambda progress: say(f"rank {progress.rank} after {progress.seconds:.0f} s"),
     )
     for found in result.finds:
         if found.scheme.rank > climb.rank:
-            raise VerificationError(f"{climb.key(seed)} came back with rank {found.scheme.rank}")
+            raise VerificationError(f"a search for {climb.target}:{climb.rank} came back with rank {found.scheme.rank}")
     figures = {"rank": min(result.ranks), "flips": result.flips, "ranks": str(dict(sorted(result.ranks.items())))}
     if not result.finds:
         return figures

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from ....search.flipgraph.gpu.fleet import Fleet
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
 from ..case import Bar, Case, Figures, Options, Say, at_least, at_most
-from ..table import table
+from ..table import rows
 
 SAMPLED = 64
 """Walkers whose scheme is checked exactly after every rate."""
@@ -31,9 +31,6 @@ EXACT = (Bar("exact", SAMPLED),)
 
 POOL = 100
 """Finds of a run that rates start from."""
-
-SPOKEN_SECONDS = 5.0
-"""Seconds between two lines about a run."""
 
 TRIED = (
     Policy(plus_after=30_000, selection=Selection(20, 0.2, 0.2)),
@@ -48,44 +45,16 @@ RUNGS = ("4x4x4:47", "4x4x5:60", "4x5x5:73", "5x5x5:97", "5x5x5:96")
 """The ladder of the known ranks."""
 
 
-@dataclass(frozen=True)
-class Times:
-    """A row: seconds to the first find of a rank for some seeds, `limit` each and about `total` in all.
+ALL_TIMES = rows("search_gpu")
+"""Seconds to the first find of a rank for some seeds, `limit` each and about `total` in all.
 
-    `within`: what all of the seeds, or `hits` of them, must stay below; `full`: products at most that are not half.
-    """
-
-    name: str
-    target: str
-    rank: int
-    seeds: int
-    limit: float
-    total: float
-    within: float | None = None
-    hits: int | None = None
-    median: float | None = None
-    full: int | None = None
-    ring: str = ""
-    walk: str = ""
-    ladder: str = ""
+`within`: what all of the seeds, or `hits` of them, must stay below; `full`: products at most that are not half.
+"""
 
 
-ALL_TIMES = table(Times, "search_gpu")
-
-
-@dataclass(frozen=True)
-class Walk:
-    """A kind of walk: the start of the gate ("" for Strassen's scheme squared) with `room` for more terms, and the
-    formats whose rate is measured on the way down from the naive scheme."""
-
-    kind: str
-    walk: str
-    room: int
-    formats: str
-    start: str = ""
-
-
-WALKS = table(Walk, "search_gpu_walks")
+WALKS = rows("search_gpu_walks")
+"""Kinds of walks: the start of the gate ("" for Strassen's scheme squared) with `room` for more terms, and the formats
+whose rate is measured on the way down from the naive scheme."""
 
 
 def naive(name: str, walk: str = "flip") -> Scheme:
@@ -102,18 +71,16 @@ def search(
     `on_event` in the settings sees its progress, too.
     """
     first: float | None = None
-    seconds = spoken = 0.0
+    seconds = 0.0
     on_event = settings.pop("on_event", lambda progress: None)
 
     def watch(progress: Progress) -> None:
-        nonlocal first, seconds, spoken
+        nonlocal first, seconds
         on_event(progress)
         seconds = progress.seconds
         if progress.finds and first is None:
             first = seconds
-        if seconds > spoken + SPOKEN_SECONDS:
-            spoken = seconds
-            say(progress.line)
+        say(progress.line)
 
     chosen: dict[str, Any] = {
         "ring": "Z2",
@@ -123,7 +90,8 @@ def search(
     } | settings
     chosen["device"] = "twin" if options.device == "cpu" else options.device
     limits: dict[str, Any] = {"seconds": limit, "stop": lambda: first is not None and seconds >= first + linger}
-    return first, find(target, rank=rank, seed=seed, on_event=watch, **limits, **chosen)
+    result = find(target, rank=rank, seed=seed, on_event=watch, **limits, **chosen)
+    return first, result
 
 
 def gate(options: Options, start: Scheme, walk: str, room: int, say: Say) -> Figures:
@@ -189,7 +157,7 @@ def middle_rate(
     return rate(options, starts, policy, steps, say, walk, room)
 
 
-def times(options: Options, row: Times, say: Say) -> Figures:
+def times(options: Options, row: Any, say: Say) -> Figures:
     """Seconds to the first find for each seed; of a biased walk also the full and half products of what it found."""
     named = {"ring": row.ring, "walk": row.walk, "ladder": (row.ladder,) if row.ladder else ()}
     settings: dict[str, Any] = {name: value for name, value in named.items() if value}
