@@ -41,6 +41,9 @@ FEW = 4096
 MANY, SPARE = 1.25, 128
 """Equations an unknown from which on sums of them are decomposed, and number of sums beyond that of the unknowns."""
 
+MEMORY = 1 << 33
+"""Maximum number of bytes of a decomposition; larger ones are left out."""
+
 _BOUND = 64
 _LARGEST = 1 << 40
 _SIDES = {"left": 0, "right": 1, "out": 2}
@@ -68,7 +71,8 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
     products); at a later step it does not.
 
     Raises:
-        PlanError: the scheme is neither over Z2 nor over Z3, or the ring is neither Z nor Q.
+        PlanError: the scheme is neither over Z2 nor over Z3, the ring is neither Z nor Q, or the equations take more
+            than MEMORY even of the nonzero entries alone.
     """
     need(Scheme, scheme=scheme)
     need(Ring, ring=ring)
@@ -79,7 +83,7 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
         raise PlanError(f"{scheme!r} can't be lifted: only a scheme over Z2 or Z3 can")
     if ring not in (Z, Q):
         raise PlanError(f"a lift to {ring} is not known; choose Z or Q")
-    from .hensel import LIFTED, SOLVED, STUCK
+    from .hensel import LIFTED, SOLVED, STUCK, UNEQUAL
 
     rng = np.random.default_rng(seed)
     best: tuple[int, IntArray, IntArray] | None = None
@@ -91,6 +95,10 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
                 break  # signs are determined modulo 3: only the order of the unknowns is free
             outcome, step, x = steps.run(rng if attempt else None)
             deepest = max(deepest, step)
+            if outcome == UNEQUAL:
+                return Lift(
+                    None, None, f"the nonzero entries have no lift, and all entries need more than {MEMORY >> 30} GB"
+                )
             if outcome == STUCK:
                 if step == 1:
                     reason = f"no lift to Z/{prime**2}: the equations have no solution at step 1"
@@ -155,9 +163,10 @@ class _Steps:
         self._tensor = np.zeros(int(self.sizes.prod()), dtype=np.int64)
         a, b, c = (np.searchsorted(blocks, ids) for blocks, ids in zip(present, scheme.target.terms.T, strict=True))
         self._tensor[(a * self.sizes[1] + b) * self.sizes[2] + c] = scheme.target.term_values
-        self._stages = [(self._unknowns, True), (self._unknowns, False)]
-        if len(self._unknowns) > FEW:
-            self._stages.insert(0, (self._odd, True))
+        stages = [(self._odd, True)] * (len(self._unknowns) > FEW) + [(self._unknowns, True), (self._unknowns, False)]
+        self._stages = [one for one in stages if self._equations(*one) * len(one[0]) * (self._prime - 1) <= 8 * MEMORY]
+        if not self._stages:
+            raise PlanError(f"the equations of {scheme!r} do not fit: a lift decomposes at most {MEMORY >> 30} GB")
         self._system = self._decomposed(*self._stages[0])
         free = np.ones(len(self._odd), dtype=bool)
         pivots = self._system.pivots[: self._system.rank]
@@ -181,20 +190,25 @@ class _Steps:
             )
             outcome, step = lift_steps(ring_of(self._prime), system, x, DEPTHS[self._prime], scratch)
             partial = outcome == UNEQUAL or (outcome == STUCK and len(system.unknowns) < len(self._unknowns))
-            if not partial:
-                return outcome, step, x
+            if not partial or len(self._stages) == 1:
+                return UNEQUAL if partial else outcome, step, x
             del self._stages[0]
             self._system = self._decomposed(*self._stages[0])
+
+    def _equations(self, unknowns: IntArray, summed: bool) -> int:
+        """Return the number of equations of some unknowns, or of sums of them where these are much fewer."""
+        wanted, count = len(unknowns) + SPARE, len(self._tensor)
+        return wanted if summed and self._prime == 2 and count > MANY * wanted else count
 
     def _decomposed(self, unknowns: IntArray, summed: bool) -> System:
         """Return the equations of some unknowns, or sums of them, decomposed."""
         from ..terms.linear import decompose
         from .hensel import System, jacobian, ring_of
 
-        count, wanted = len(self._tensor), len(unknowns) + SPARE
-        sums = np.arange(count, dtype=np.int64)[:, None]
-        if summed and self._prime == 2 and count > MANY * wanted:
-            sums, count = np.random.default_rng(count).integers(wanted, size=(count, 3)), wanted
+        count = self._equations(unknowns, summed)
+        sums = np.arange(len(self._tensor), dtype=np.int64)[:, None]
+        if count < len(sums):
+            sums = np.random.default_rng(len(sums)).integers(count, size=(len(sums), 3))
         ring = ring_of(self._prime)
         rows = np.zeros((count, self._prime - 1, -(-len(unknowns) // 64)), dtype=np.uint64)
         jacobian(ring, self._x, self.sizes, unknowns, sums, rows)

@@ -82,6 +82,18 @@ def test_lifts_by_parts_of_the_equations_are_those_by_all(laderman, monkeypatch,
             assert lift(terms.to_scheme()) == one
 
 
+def test_equations_that_do_not_fit_are_not_decomposed(laderman, monkeypatch):
+    monkeypatch.setattr(lifts, "FEW", 0)
+    schemes = [terms.to_scheme() for terms in laderman[:12]]
+    odd = max(sum(len(factor.indices) for factor in scheme.factors) for scheme in schemes)
+    monkeypatch.setattr(lifts, "MEMORY", 729 * odd // 8 + 8)
+    outcomes = Counter(lift(scheme).reason for scheme in schemes)
+    assert 0 < outcomes[""] < len(schemes)
+    assert set(outcomes) == {"", "the nonzero entries have no lift, and all entries need more than 0 GB"}
+    monkeypatch.setattr(lifts, "MEMORY", 1 << 10)
+    refuses("equations of .* do not fit", lift, schemes[0])
+
+
 @pytest.mark.parametrize(("equations", "unknowns"), [(300, 200), (200, 300), (700, 129), (64, 64)])
 @pytest.mark.parametrize("density", [0.03, 0.5])
 def test_the_elimination_by_words_is_that_by_columns(equations, unknowns, density):
