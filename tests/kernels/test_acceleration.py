@@ -83,10 +83,6 @@ def test_models_without_such_layers_and_numbers_out_of_range_are_refused():
         refuses("no linear layer", lcma.accelerate_, net)
     with pytest.raises(PlanError, match="no linear layer that filter_fn accepts"):
         lcma.accelerate_(nn.Sequential(nn.Linear(2, 2)), filter_fn=lambda name, _: False)
-    rows = ({"rows": ()}, {"rows": (0,)}, {"rows": 512}, {"rows": (51.5,)})
-    for wrong in (*rows, {"max_extra_bytes": -1}, {"device": "tpu"}):
-        with pytest.raises(PlanError):
-            lcma.AccelerateConfig(**wrong)
     net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
     assert [report.name for report in lcma.accelerate_(net, filter_fn=lambda name, _: name == "1")] == ["1"]
 

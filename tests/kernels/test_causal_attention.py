@@ -4,13 +4,10 @@ from functools import partial
 
 import pytest
 
-from ..refusal import refuses
-
 torch = pytest.importorskip("torch")
 
 from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
 from lcma.kernels.torch.attention import causal_attention  # noqa: E402
-from lcma.kernels.triangular import causal_qk  # noqa: E402
 
 from .gradients import drawn, same_gradients  # noqa: E402
 
@@ -137,12 +134,3 @@ def test_errors_stay_within_twice_the_standard_algorithms():
             worst[choice] = max(worst.get(choice, 0.0), float((got - truth).norm() / truth.norm()))
     assert max(worst[choice] for choice in ("standard", *stable_scheme_names())) <= 2 * worst["standard"]
     assert stable_scheme_names()
-
-
-def test_refusals_name_the_mend():
-    q = torch.randn(1, 2, 4, 3)
-    refuses("enable_gqa", causal_attention, q, q[:, :1], q[:, :1])
-    refuses("leave strategy out", causal_attention, q, q, q, torch.zeros(4, 4), strategy="sdpa")
-    refuses("without the mask", causal_attention, q, q, q, is_causal=False)
-    refuses("common floating dtype", causal_attention, q, q.double(), q)
-    refuses("do not mix", causal_qk, q, q.numpy())

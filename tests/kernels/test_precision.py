@@ -2,7 +2,6 @@
 
 import pytest
 
-from lcma import PlanError
 from lcma.kernels.precision import FORMER_NAMES, NAMES, Arithmetic, arithmetic_of, fields_of
 from lcma.kernels.request import Request
 
@@ -26,20 +25,3 @@ def test_requests_of_different_precisions_differ():
     assert plain != rounded
     assert hash(plain) != hash(rounded)
     assert (plain.itemsize, plain.unit, rounded.itemsize, rounded.unit) == (4, 2.0**-24, 4, 2.0**-11)
-
-
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"dtype": "tf32", "device": "cuda"}, "dtype tf32 is not supported; it is the precision tf32 of float32"),
-        ({"precision": "tf32"}, "precision tf32 is of products of floats on a GPU; leave it out"),
-        ({"precision": "fast", "device": "cuda"}, "not for float32; choose tf32 or fp32-accurate, or leave it out"),
-        (
-            {"dtype": "float64", "precision": "tf32", "device": "cuda"},
-            "tf32 is not for float64; leave it out",
-        ),
-    ],
-)
-def test_what_a_precision_is_not_for_is_refused(fields, reason):
-    with pytest.raises(PlanError, match=reason):
-        Request(8, 8, 8, **fields)

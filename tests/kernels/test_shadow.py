@@ -15,7 +15,7 @@ from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.plans.decisions import plan_for
 from lcma.kernels.request import Request
 
-from ..refusal import refuses, refuses_with
+from ..refusal import refuses
 
 torch = pytest.importorskip("torch")
 
@@ -268,7 +268,3 @@ def test_products_with_limits_and_exact_ones_are_not_queued(learner, busy):
             )
             lcma.matmul(a, b, **options)
     assert learner.shadow.queue.known() == []
-
-
-def test_seconds_are_a_number():
-    refuses_with(lcma.LcmaError, "seconds must be", lcma.learn, seconds="long")

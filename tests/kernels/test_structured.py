@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lcma.kernels import Pool, Request, matmul, plan_for
+from lcma.kernels import Pool, Request, plan_for
 from lcma.kernels.cpu import strips
 from lcma.kernels.cpu.strips import leaf_strips, worked_fraction
 from lcma.kernels.cpu.triangular_products import HalfProduct
@@ -13,8 +13,6 @@ from lcma.kernels.cpu.workspace import Arena
 from lcma.kernels.ranges import ranges
 from lcma.schemes_db import ProductKind, parse_target
 from lcma.schemes_db.symmetry import Triangle
-
-from ..refusal import refuses
 
 FORMS = [f"2x2x2:tri-{side}{upper}" for side in ("left", "right", "out") for upper in ("", ":upper")]
 
@@ -69,14 +67,6 @@ def test_half_products_recurse_with_their_own_scheme(run, strassen, classical, d
     assert inner[ProductKind.FULL].target.is_general
     a, b = poisoned(scheme.target, draw((45, 45), "float64"), draw((45, 30), "float64"))
     holds(run(schemes, 1, a, b), scheme.target, a, b)
-
-
-def test_a_triangle_must_be_square(classical):
-    refuses("must be square", matmul, np.ones((4, 5)), np.ones((5, 4)), classical("2x2x2:tri-left"))
-
-
-def test_a_level_without_a_scheme_for_any_product(strassen, classical):
-    refuses("level 2 has no scheme", plan_for, Request(8, 8, 8), [strassen, classical("2x2x2:tri-left")])
 
 
 @pytest.mark.parametrize("shared", [False, True])

@@ -1,19 +1,15 @@
 """int8 products of tensors, without a GPU: plain torch, interpreted, compiled for sm_90, and planned."""
 
-import math
-
 import pytest
 
 import lcma
 from lcma.errors import PlanError
-from lcma.kernels import plan_for
 from lcma.kernels.cuda import int8
 from lcma.kernels.cuda.int8 import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, vendor_operand
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Layout, Request
-from lcma.schemes_db.resolve import resolve
 
 from ...refusal import refuses
 from ..gpu import H200
@@ -142,28 +138,8 @@ def test_the_vendors_product_takes_b_in_place_where_a_copy_does_not_pay():
     assert vendor_plan(64, static="B").build().prepare(b).sums.stride(0) == 1
 
 
-def test_results_beyond_int32_are_refused():
-    most = math.isqrt((2**31 - 1) // (1 << 20))
-    with pytest.raises(PlanError, match=f"do not keep sums of blocks in int8 and C in int32: {most} is the largest"):
-        decision(request_of(64, 1 << 20, 64, max_abs=most + 1))
-    assert decision(request_of(64, 1 << 20, 64, max_abs=most)).plan.seconds > 0
-
-
-@pytest.mark.parametrize("strategy", [None, "scheme", "int8"])
-def test_a_named_scheme_is_refused(strategy):
-    reason = "no strategy takes a scheme" if strategy == "int8" else "int8 and vendor, without a scheme"
-    refuses(reason, plan_for, request_of(256), [resolve("strassen")[0]], strategy=strategy, machine=H200)
-
-
-def test_the_range_must_be_stated():
-    with pytest.raises(PlanError, match=r"the largest magnitude of the entries \(max_abs=\), or convert to float16"):
-        Request(8, 8, 8, "int8", device="cuda")
-    for dtype in ("float32", "bfloat16"):
-        refuses("max_abs is for int8, int32, int64; leave it out", Request, 8, 8, 8, dtype, device="cuda", max_abs=3)
-    a = torch.zeros((8, 8), dtype=torch.int8, device="meta")
-    with pytest.raises(PlanError, match="the strategy int8 is for the dtype int8, not for bfloat16"):
-        decision(Request(64, 64, 64, "bfloat16", device="cuda"), strategy="int8")
-    refuses("is for bfloat16, not for int8", lcma.matmul, a, a, max_abs=3, precision="fp8")
+def test_the_largest_results_within_int32_are_planned():
+    assert decision(request_of(64, 1 << 20, 64, max_abs=45)).plan.seconds > 0
 
 
 def test_cpu_tensors_are_multiplied_as_arrays(strassen):
@@ -172,7 +148,6 @@ def test_cpu_tensors_are_multiplied_as_arrays(strassen):
         found = lcma.matmul(a, b, scheme, max_abs=31)
         assert found.dtype == torch.int32
         assert torch.equal(found, exactly(a, b))
-    refuses("but max_abs=3 was stated", lcma.matmul, a, b, max_abs=3)
     wide = lcma.matmul(a.int(), b.int(), max_abs=31)
     assert torch.equal(wide, exactly(a, b))
 

@@ -7,14 +7,11 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels import Request, decision_for
 from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.schemes import ExactMap
 from lcma.kernels.exact.tensor_sums import TensorSums
-from lcma.kernels.ring import GF2, INTEGERS, exact_ring
-
-from ...refusal import refuses
+from lcma.kernels.ring import GF2, exact_ring
 
 
 def test_tensors_of_a_processor_are_multiplied_as_their_arrays():
@@ -22,8 +19,6 @@ def test_tensors_of_a_processor_are_multiplied_as_their_arrays():
     a = torch.arange(12).reshape(3, 4)
     assert (lcma.matmul(a, a.T, ring="GF(7)") == a @ a.T % 7).all()
     assert (lcma.matmul(a, a.T, "strassen", ring="Z2") == a @ a.T % 2).all()
-    refuses("tensors of one device", lcma.matmul, a, a.T.numpy(), ring="Z")
-    refuses("Python integers", lcma.matmul, a, a.T, ring="Z", out_dtype="object")
 
 
 def test_kernels_of_sums_get_all_operands_on_the_device_of_the_blocks(monkeypatch):
@@ -55,25 +50,6 @@ def test_small_blocks_of_schemes_are_named_or_tuned_only():
 def test_digits_and_float64_compete_by_prices(ring, strategy):
     request = Request(8192, 8192, 8192, "int64", ring=exact_ring(ring), device="cuda")
     assert decision_for(request).plan.candidate.strategy == strategy
-
-
-@pytest.mark.parametrize(
-    ("request_", "strategy", "reason"),
-    [
-        (Request(64, 64, 64, "int64", ring=exact_ring("GF(3)"), device="cuda"), "kernel", "for GF\\(2\\) only"),
-        (Request(64, 64, 64, "int64", ring=exact_ring("GF(3)"), device="cuda"), "scheme:digits", "use digits"),
-        (Request(64, 64, 64, "bit", ring=GF2, device="cuda"), "digits", "digits are of integers"),
-        (Request(64, 64, 64, "int64", ring=INTEGERS, device="cuda", max_abs=1 << 40), None, "exceed int64"),
-        (Request(64, 64, 64, "uint32", ring=INTEGERS, device="cuda", max_abs=9), None, "not multiplied on a GPU"),
-    ],
-)
-def test_refusals_have_one_line(request_, strategy, reason):
-    refuses(reason, decision_for, request_, strategy=strategy)
-
-
-def test_a_scheme_over_the_integers_is_refused_on_a_gpu():
-    with pytest.raises(PlanError, match=r"scheme is for GF\(2\) only; leave integers to leaf or digits"):
-        decision_for(Request(64, 64, 64, "int64", ring=exact_ring("GF(3)"), device="cuda"), "strassen")
 
 
 def test_the_bench_moves_operands_there_and_back_and_finds_wrong_entries():

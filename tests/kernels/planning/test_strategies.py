@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 
 import lcma
 from lcma.kernels import (
@@ -13,7 +12,6 @@ from lcma.kernels import (
     Stage,
     api,
     decision_for,
-    register_strategy,
     strategies,
     unregister_strategy,
 )
@@ -98,16 +96,3 @@ def test_a_namesake_replaces_a_strategy_of_the_package(registered, monkeypatch):
     assert strategies("cpu")["dense", "scheme"] is mine
     unregister_strategy(mine)
     assert strategies("cpu")["dense", "scheme"] is own
-
-
-def test_what_is_no_strategy_is_refused():
-    refuses("object is not a strategy: it needs device, family, name", register_strategy, object())
-
-
-@pytest.mark.parametrize(("strategy", "reason"), [
-    ("strips", "dense strategy 'strips' is not known; choose one of scheme, vendor"),
-    ("fastest", "dense strategy 'fastest' is not known; choose one of"),
-    ("padded", "strategy 'padded' is one of device cuda, not of cpu; choose one of dense, "),
-])  # fmt: skip
-def test_a_strategy_without_a_candidate_is_refused_by_name(strategy, reason):
-    refuses(reason, lcma.matmul, np.ones((8, 8)), np.ones((8, 8)), strategy=strategy)

@@ -1,7 +1,6 @@
 """Low-rank, Monarch and BLAST structures: figures, definition, layouts of the papers, conversion to patterns."""
 
 import numpy as np
-import pytest
 
 from lcma import block_low_rank, kronecker
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
@@ -110,30 +109,6 @@ def test_every_structure_is_a_kronecker_sparse_chain():
     patterns = [kronecker.Pattern(1, 6, 15, 4), kronecker.Pattern(3, 20, 12, 1)]
     chain = kronecker.FactoredMatrix.random(patterns)
     assert block_low_rank.from_kronecker(chain).structure == Monarch(24, 36, 3, 4, 5, interleaved=True)
-
-
-def test_what_is_no_chain_is_refused():
-    refuses("interleaved", block_low_rank.to_kronecker, FactoredMatrix.random(Monarch(8, 8, 2, 2, 2)))
-    for patterns in (kronecker.square_dyadic(8), kronecker.square_dyadic(4)[::-1]):
-        refuses("no low-rank, Monarch or BLAST matrix", block_low_rank.from_kronecker, FactoredMatrix.random(patterns))
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: LowRank(4, 6, 5), "rank 5 exceeds the shorter side of 4 x 6"),
-        (lambda: Monarch(8, 6, 4, 2, 1), "b1 = 4 must divide the 6 inputs"),
-        (lambda: Monarch(9, 6, 3, 2, 1), "b2 = 2 the 9 outputs"),
-        (lambda: Monarch(8, 6, 3, 2, 3), "rank 3 of a block exceeds the shorter side of 4 x 2"),
-        (lambda: Blast(8, 6, 3, 2, 7), "rank 7 exceeds the shorter side"),
-        (lambda: Blast(8, 6, 3, 0, 2), "b2 of a blast matrix must be a positive integer, not 0"),
-        (lambda: LowRank(4, 6, 2.0), "rank of a low-rank matrix must be a positive integer, not 2.0"),
-        (lambda: LowRank(1 << 32, 6, 2), "sides above"),
-        (lambda: Monarch(8, 6, 3, 2, 1, interleaved=3), "interleaved must be True or False"),
-    ],
-)
-def test_impossible_structures_are_refused(make, message):
-    refuses(message, make)
 
 
 def test_bfloat16_is_converted_without_torch(structure):

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 
-from ...refusal import refuses
-
 torch = pytest.importorskip("torch")
 
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch  # noqa: E402
@@ -157,14 +155,9 @@ def test_a_descent_with_a_tolerance_ends_where_ten_steps_gain_less():
     assert whole.error < found.error < 1.05 * whole.error
 
 
-def test_weights_that_cannot_be_decomposed_are_refused():
-    refuses(r"the weight is \(3, 4\)", decompose, np.ones((3, 4)), LowRank(4, 3, 2))
-    bad = np.ones((4, 4))
-    bad[1, 2] = np.nan
+def test_a_weight_of_zeros_has_no_error():
     for structure in (LowRank(4, 4, 2), Monarch(4, 4, 2, 2, 1), Blast(4, 4, 2, 2, 2)):
-        refuses("NaN or infinity", decompose, bad, structure)
         assert decompose(np.zeros((4, 4)), structure).error == 0
-    refuses("steps must be at least 1, not 0", decompose, np.ones((4, 4)), Blast(4, 4, 2, 2, 2), steps=0)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -114,28 +113,6 @@ def test_alternating_squares_never_grow_the_error():
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(errors))
 
 
-@pytest.mark.parametrize(
-    ("dense", "patterns", "by", "message"),
-    [
-        (np.zeros((48, 96)), DOWN, "hierarchical", "not chainable.*factorize such a list by="),
-        (np.zeros((4, 5)), DOWN, "alternating", "48 x 96 matrix, not of one of shape"),
-        (np.zeros((4, 5)), kronecker.dense(4, 6), "hierarchical", "4 x 6 matrix"),
-        (np.full((4, 6), np.nan), kronecker.dense(4, 6), "alternating", "infinite or NaN"),
-        (
-            np.zeros((4, 6), int),
-            kronecker.dense(4, 6),
-            "alternating",
-            "a floating-point matrix is factorised, not int64",
-        ),
-        (np.zeros((4, 6)), kronecker.dense(4, 6), "magic", "by must be one of hierarchical, alternating, not"),
-        (np.zeros((4, 6)), kronecker.dense(4, 6), "gradient", "gradient was removed: .*use alternating"),
-        (np.zeros((4, 6)), (Pattern(1, 4, 3, 1), Pattern(1, 2, 6, 1)), "alternating", "do not compose"),
-    ],
-)
-def test_what_cannot_be_factorised_is_reported(dense, patterns, by, message):
-    refuses(message, factorize, dense, patterns, by)
-
-
 def test_a_matrix_of_zeros_has_factors_of_zeros():
     for by in ALGORITHMS:
         found = factorize(np.zeros((32, 64)), CHAINABLE["monarch"], by)
@@ -154,9 +131,3 @@ def test_a_linear_layer_becomes_a_sparse_one():
     torch.testing.assert_close(layer(x), x @ torch.from_numpy(wanted).T + dense.bias)
     refuses("not chainable", lcma.KSLinear.from_dense, torch.nn.Linear(96, 48), DOWN)
     assert lcma.KSLinear.from_dense(torch.nn.Linear(96, 48), DOWN, by="alternating").in_features == 96
-
-
-def test_no_module_hides_a_public_name():
-    """A submodule becomes an attribute of its package when it is imported, so a lazy name must not share its name."""
-    folder = Path(kronecker.__file__).parent
-    assert not set(kronecker.__all__) & {path.stem for path in folder.glob("*.py")}

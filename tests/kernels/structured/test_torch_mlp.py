@@ -59,7 +59,5 @@ def test_halves_are_normed_in_float32():
     torch.testing.assert_close(first(x), last(x.T.contiguous()).T, rtol=2e-2, atol=2e-2)
 
 
-def test_blocks_that_do_not_fit_are_refused():
-    refuses("up gives 24 features and down takes 6", lcma.KSFeedForward, UP, UP)
-    refuses("pass residual=False", lcma.KSFeedForward, UP, [(2, 6, 12, 1)])
+def test_inputs_of_another_layout_are_refused():
     refuses("inputs of layout bsf", lcma.KSFeedForward(UP, DOWN), torch.randn(6, 5))

@@ -1,0 +1,91 @@
+"""Wrong calls and wrong requests of products are refused in one line: the rows of refused.toml."""
+
+import ast
+import pkgutil
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lcma
+from lcma.kernels import Request, decision_for
+from lcma.kernels.factored import factored_request
+from lcma.kernels.kronecker import FactoredMatrix
+from lcma.kernels.precision import fields_of
+from lcma.kernels.ring import exact_ring
+from lcma.kernels.structured.block_low_rank import parse_structure
+from lcma.kernels.structured.pattern import parse_patterns
+
+from ..refusal import refuses_with
+
+TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").with_stem("refused").read_text(encoding="utf-8"))
+PLANS = TABLE.pop("plans")
+CALLS = [(error, call, message) for error, calls in TABLE.items() for call, message in calls.items()]
+
+OPERAND = re.compile(r"(?P<of>t?)(?P<shape>[\dx]+):(?P<dtype>[a-z]+\d*)(=(?P<value>-?\d+|nan))?(@(?P<device>meta))?")
+
+
+def operand(shape, dtype, value, device, of):
+    """An array of one number, or a tensor of it (`of` "t")."""
+    sizes = tuple(map(int, shape.split("x")))
+    if not of:
+        return np.full(sizes, float(value or 1)).astype(dtype)
+    torch = pytest.importorskip("torch")
+    return torch.full(sizes, float(value or 1), device=device).to(getattr(torch, dtype))
+
+
+def argument(word):
+    """The value of a word: an operand, one of KINDS, a literal of Python, or the text itself."""
+    if found := OPERAND.fullmatch(word):
+        return operand(**found.groupdict())
+    kind, _, text = word.partition(":")
+    if kind in KINDS:
+        return KINDS[kind](text.replace("_", " "))
+    try:
+        return ast.literal_eval(word)
+    except (SyntaxError, ValueError):
+        return word
+
+
+KINDS = {
+    "structure": parse_structure,
+    "matrix": lambda text: FactoredMatrix.random(parse_structure(text)),
+    "patterns": parse_patterns,
+    "factors": lambda text: [argument(word) for word in text.split(";")],
+}
+
+
+def arguments(words):
+    """The positional and the keyword arguments of words."""
+    named = [re.fullmatch(r"([a-z_]+)=(.*)", word) for word in words]
+    options = {one[1]: argument(one[2]) for one in named if one}
+    return [argument(word) for word, one in zip(words, named, strict=True) if not one], options
+
+
+def planned(device, words):
+    """Plan a request: sizes, or a structure and a batch, an arithmetic, its fields, and a scheme and a strategy."""
+    given, fields = arguments(words)
+    by = {"scheme": fields.pop("scheme", "auto"), "levels": None, "strategy": fields.pop("strategy", None)}
+    if "ring" in fields:
+        fields["ring"] = exact_ring(fields["ring"])
+    if isinstance(given[0], int):
+        *sizes, name = given
+        request = Request(*sizes, **{**fields_of(name), **fields}, device=device)
+    else:
+        request = factored_request(*given, **fields, device=device)
+    return decision_for(request, **by)
+
+
+@pytest.mark.parametrize(("error", "call", "message"), CALLS, ids=[call for _, call, _ in CALLS])
+def test_a_wrong_call_is_refused(error, call, message):
+    name, *words = call.split()
+    given, options = arguments(words)
+    refuses_with(getattr(lcma.errors, error), message, pkgutil.resolve_name(f"lcma.{name}"), *given, **options)
+
+
+@pytest.mark.parametrize(("request_", "message"), PLANS.items(), ids=PLANS)
+def test_a_wrong_request_is_refused(request_, message):
+    device, *words = request_.split()
+    refuses_with(lcma.PlanError, message, planned, device, words)
