@@ -71,7 +71,7 @@ def int8_product():
 def test_generated_kernels_do_not_spill(tmp_path):
     kernels = kernels_of([*(product(*case) for case in PRODUCTS), int8_product])
     written = [kernel.name for kernel in kernels if not kernel.generated]
-    assert written == ["multiply_int8"]  # checks_products_compiled.py compiles it
+    assert written == ["multiply_int8"]  # checks_compiled.py compiles it
     assert len(kernels) > 2 * len(PRODUCTS) + len(written)
     for kernel in kernels:
         if not kernel.generated:
