@@ -6,21 +6,18 @@ import io
 import pickle
 
 import pytest
+import torch
+from torch import nn
+
+import lcma
+from lcma.errors import PlanError
+from lcma.kernels.torch import dispatch, layers
+from lcma.kernels.torch.layers import FastConv1D, FastLinear
+from lcma.kernels.torch.modules import linear_places
+from lcma.kernels.torch.packed_weight import PackedWeight
 
 from ..refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-
-import lcma  # noqa: E402
-from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels.torch import dispatch, layers  # noqa: E402
-from lcma.kernels.torch.layers import FastConv1D, FastLinear  # noqa: E402
-from lcma.kernels.torch.modules import linear_places  # noqa: E402
-from lcma.kernels.torch.packed_weight import PackedWeight  # noqa: E402
-
-from .modules import Conv1D  # noqa: E402
+from .modules import Conv1D
 
 GPU = lcma.AccelerateConfig(rows=(64, 8192), device="cuda")
 

@@ -3,13 +3,12 @@
 from functools import partial
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
+from lcma.kernels.causal.candidates import stable_scheme_names
+from lcma.kernels.torch.attention import causal_attention
 
-from lcma.kernels.causal.candidates import stable_scheme_names  # noqa: E402
-from lcma.kernels.torch.attention import causal_attention  # noqa: E402
-
-from .gradients import drawn, same_gradients  # noqa: E402
+from .gradients import drawn, same_gradients
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
 

@@ -3,20 +3,18 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
+from lcma.errors import CatalogError, PlanError
+from lcma.kernels import Request, executor_for
+from lcma.kernels.causal import cuda
+from lcma.kernels.causal.candidates import TriangularSource, scheme_names
 from lcma.kernels.causal.naive import plain, triangular
-
-torch = pytest.importorskip("torch")
-
-from lcma.errors import CatalogError, PlanError  # noqa: E402
-from lcma.kernels import Request, executor_for  # noqa: E402
-from lcma.kernels.causal import cuda  # noqa: E402
-from lcma.kernels.causal.candidates import TriangularSource, scheme_names  # noqa: E402
-from lcma.kernels.cuda import level as cuda_level  # noqa: E402
-from lcma.kernels.cuda import triangular_products  # noqa: E402
-from lcma.kernels.request import structures_of  # noqa: E402
-from lcma.schemes_db.resolve import resolve  # noqa: E402
-from lcma.schemes_db.symmetry import SIDES, Triangle  # noqa: E402
+from lcma.kernels.cuda import level as cuda_level
+from lcma.kernels.cuda import triangular_products
+from lcma.kernels.request import structures_of
+from lcma.schemes_db.resolve import resolve
+from lcma.schemes_db.symmetry import SIDES, Triangle
 
 
 def level_of(name, triangle):

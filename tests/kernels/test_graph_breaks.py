@@ -1,10 +1,9 @@
 """torch.compile traces every layer and product into one graph, with and without gradients."""
 
 import pytest
+import torch
 
 import lcma
-
-torch = pytest.importorskip("torch")
 
 
 def operands(*shapes):

@@ -5,11 +5,11 @@ import os
 import pickle
 
 import pytest
+import torch
 
 import lcma
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-torch = pytest.importorskip("torch")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,18 +7,15 @@ import warnings
 from operator import attrgetter
 
 import pytest
+import torch
+from torch import nn
+from torch.nn.utils import parametrizations, parametrize, prune
+
+import lcma
+from lcma.errors import PlanError
 
 from ..refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-from torch.nn.utils import parametrizations, parametrize, prune  # noqa: E402
-
-import lcma  # noqa: E402
-from lcma.errors import PlanError  # noqa: E402
-
-from .modules import Around  # noqa: E402
+from .modules import Around
 
 CONFIGS = {
     "low-rank": lcma.CompressConfig("low-rank", 0.5),

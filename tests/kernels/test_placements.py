@@ -3,8 +3,6 @@
 import itertools
 
 import pytest
-
-pytest.importorskip("torch")
 import torch
 
 if not torch.distributed.is_available():

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 
 import lcma
 from lcma.kernels import contenders, learning, shadow
@@ -16,8 +17,6 @@ from lcma.kernels.plans.decisions import plan_for
 from lcma.kernels.request import Request
 
 from ..refusal import refuses
-
-torch = pytest.importorskip("torch")
 
 SIZES = 120, 104, 136
 """The operator plans small products, too; dA and dB permute the sizes."""

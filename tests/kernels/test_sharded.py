@@ -5,8 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("torch")
 import torch.distributed as dist
 
 pytestmark = pytest.mark.skipif(not dist.is_available() or not dist.is_gloo_available(), reason="torch without gloo")

@@ -4,19 +4,17 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+import torch
+from torch.library import opcheck
+from torch.utils.flop_counter import FlopCounterMode
 
-torch = pytest.importorskip("torch")
+from lcma.kernels.cuda import requests
+from lcma.kernels.cuda.requests import request_of
+from lcma.kernels.torch import triangular
+from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm
+from lcma.schemes_db.symmetry import Triangle
 
-from torch.library import opcheck  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-
-from lcma.kernels.cuda import requests  # noqa: E402
-from lcma.kernels.cuda.requests import request_of  # noqa: E402
-from lcma.kernels.torch import triangular  # noqa: E402
-from lcma.kernels.triangular import causal_pv, causal_qk, syrk, trmm  # noqa: E402
-from lcma.schemes_db.symmetry import Triangle  # noqa: E402
-
-from .gradients import drawn, same_gradients  # noqa: E402
+from .gradients import drawn, same_gradients
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
 

@@ -4,21 +4,17 @@ from functools import partial
 
 import numpy as np
 import pytest
+import torch
+from torch.library import opcheck
 
 import lcma
+from lcma.kernels.causal.block_masks import kinds_of
+from lcma.kernels.torch import masked
 from lcma.kernels.triangular import masked_matmul
+from lcma.schemes_db.symmetry import Triangle, derive
 
 from ..refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from torch.library import opcheck  # noqa: E402
-
-from lcma.kernels.causal.block_masks import kinds_of  # noqa: E402
-from lcma.kernels.torch import masked  # noqa: E402
-from lcma.schemes_db.symmetry import Triangle, derive  # noqa: E402
-
-from .gradients import drawn, same_gradients  # noqa: E402
+from .gradients import drawn, same_gradients
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
 

@@ -5,21 +5,18 @@ import pickle
 from functools import partial
 
 import pytest
+import torch
+from torch.autograd import forward_ad
+from torch.library import opcheck
+from torch.utils.flop_counter import FlopCounterMode
+
+import lcma
+from lcma.kernels.torch import ops
+from lcma.kernels.torch.bilinear import is_eager
+from lcma.kernels.torch.layers import FastLinear
 
 from ..refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from torch.autograd import forward_ad  # noqa: E402
-from torch.library import opcheck  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-
-import lcma  # noqa: E402
-from lcma.kernels.torch import ops  # noqa: E402
-from lcma.kernels.torch.bilinear import is_eager  # noqa: E402
-from lcma.kernels.torch.layers import FastLinear  # noqa: E402
-
-from .gradients import drawn, same_gradients  # noqa: E402
+from .gradients import drawn, same_gradients
 
 
 @pytest.mark.parametrize("recipe", ["strassen", "2x2x3", "strassen/2x2x3"])

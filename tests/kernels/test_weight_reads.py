@@ -3,15 +3,13 @@
 import copy
 
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
 
-torch = pytest.importorskip("torch")
+import lcma
 
-from torch import nn  # noqa: E402
-from torch.nn import functional  # noqa: E402
-
-import lcma  # noqa: E402
-
-from .modules import Around  # noqa: E402
+from .modules import Around
 
 pytestmark = pytest.mark.usefixtures("every_layer_gains")
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from lcma.kernels.cuda import event_clock
-
-torch = pytest.importorskip("torch")
 
 
 class Event:

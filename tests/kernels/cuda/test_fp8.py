@@ -1,6 +1,7 @@
 """Products in e4m3, without a GPU: interpreted, compiled for sm_90, and planned."""
 
 import pytest
+import torch
 
 import lcma
 from lcma.kernels.cuda import fp8
@@ -8,8 +9,6 @@ from lcma.kernels.dense import fp8 as strategies_of_fp8
 
 from ...refusal import refuses
 from ..gpu import decision
-
-torch = pytest.importorskip("torch")
 
 
 def test_only_the_precision_asks_for_e4m3():

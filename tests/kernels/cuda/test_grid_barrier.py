@@ -3,10 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from lcma.kernels.cuda import grid_barrier  # noqa: E402
+from lcma.kernels.cuda import grid_barrier
 
 
 @pytest.fixture

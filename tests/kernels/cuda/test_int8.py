@@ -1,6 +1,7 @@
 """int8 products of tensors, without a GPU: plain torch, interpreted, compiled for sm_90, and planned."""
 
 import pytest
+import torch
 
 import lcma
 from lcma.errors import PlanError
@@ -13,8 +14,6 @@ from lcma.kernels.request import Layout, Request
 
 from ...refusal import refuses
 from ..gpu import H200
-
-torch = pytest.importorskip("torch")
 
 
 def request_of(*sizes, max_abs=31, **more):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 import lcma
 from lcma.kernels.codegen.maps import maps_of
@@ -16,8 +17,6 @@ from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.kernel_node import Driver, Parameters
 from lcma.kernels.cuda.launch import REPETITIONS, Repeated
 from lcma.schemes_db.straightline import program_of
-
-torch = pytest.importorskip("torch")
 
 METADATA = {"num_warps": 4, "num_ctas": 1, "shared": 512, "launch_pdl": False, "launch_cooperative_grid": False}
 METADATA |= {"global_scratch_size": 0, "profile_scratch_size": 0}

@@ -1,11 +1,10 @@
 """Executors of tensors read and write memory: views that conjugate or negate it are resolved first."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from lcma.kernels.cuda.executor import TensorCore, TensorExecutor  # noqa: E402
-from lcma.kernels.request import Request  # noqa: E402
+from lcma.kernels.cuda.executor import TensorCore, TensorExecutor
+from lcma.kernels.request import Request
 
 
 class Classical(TensorCore):

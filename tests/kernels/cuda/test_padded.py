@@ -1,16 +1,14 @@
 """Products whose operands are padded to whole segments of memory: what is copied, chosen and remembered."""
 
 import pytest
+import torch
 
 from lcma.kernels import Request, decision_for
+from lcma.kernels.cuda.level import padded_product
+from lcma.kernels.cuda.level_product import level_executor
+from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.planning.wisdom import class_of
 from lcma.kernels.precision import fields_of
-
-torch = pytest.importorskip("torch")
-
-from lcma.kernels.cuda.level import padded_product  # noqa: E402
-from lcma.kernels.cuda.level_product import level_executor  # noqa: E402
-from lcma.kernels.cuda.requests import request_of  # noqa: E402
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])

@@ -5,13 +5,12 @@ import ctypes
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from lcma.kernels.cuda import kernel_node, repeated_product
 from lcma.kernels.cuda.kernel_node import Driver, KernelNode, Parameters
 from lcma.kernels.cuda.launch import REPETITIONS
 from lcma.kernels.cuda.repeated_product import MOST_PLACES, RepeatedProduct, captured
-
-torch = pytest.importorskip("torch")
 
 SLABS, SIZE = 3, 40
 SHAPES = [(SLABS, SIZE, SIZE)] * 3

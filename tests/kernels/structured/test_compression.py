@@ -5,21 +5,18 @@ import time
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
+
+import lcma
+from lcma.errors import PlanError, RankError
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
+from lcma.kernels.compression import CompressConfig, compress_weight
+from lcma.kernels.torch import compression
+from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear
 
 from ...refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-
-import lcma  # noqa: E402
-from lcma.errors import PlanError, RankError  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
-from lcma.kernels.compression import CompressConfig, compress_weight  # noqa: E402
-from lcma.kernels.torch import compression  # noqa: E402
-from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear  # noqa: E402
-
-from ..modules import Conv1D  # noqa: E402
+from ..modules import Conv1D
 
 
 def model():

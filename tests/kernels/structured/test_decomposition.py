@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch  # noqa: E402
-from lcma.kernels.structured import decomposition  # noqa: E402
-from lcma.kernels.structured.decomposition import decompose, least_error  # noqa: E402
-from lcma.kernels.structured.truncation import gram_values, truncated, truncated_by_gram  # noqa: E402
+from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
+from lcma.kernels.structured import decomposition
+from lcma.kernels.structured.decomposition import decompose, least_error
+from lcma.kernels.structured.truncation import gram_values, truncated, truncated_by_gram
 
 EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, interleaved=True)]
 

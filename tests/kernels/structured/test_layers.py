@@ -2,31 +2,28 @@
 
 import copy
 
+import numpy as np
 import pytest
+import torch
+from torch.autograd import forward_ad
+from torch.library import opcheck
+from torch.utils.flop_counter import FlopCounterMode
+
+import lcma
+from lcma import kronecker
+from lcma.errors import PlanError
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
+from lcma.kernels.cuda.dtypes import vendor_precision
+from lcma.kernels.kronecker import KroneckerSparse, Pattern
+from lcma.kernels.structured.layouts import LAYOUTS
+from lcma.kernels.structured.outer import SLAB, outer_blocks, transposed_gradients
+from lcma.kernels.torch import factored_layer, structured
+from lcma.kernels.torch.block_low_rank_layers import layer_of
+from lcma.kernels.torch.structured import structure_of_factor, structured_mm
+from lcma.kernels.torch.structured_products import arithmetic_on_gpu
 
 from ...refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-import numpy as np  # noqa: E402
-from torch.autograd import forward_ad  # noqa: E402
-from torch.library import opcheck  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-
-import lcma  # noqa: E402
-from lcma import kronecker  # noqa: E402
-from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
-from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
-from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
-from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
-from lcma.kernels.structured.outer import SLAB, outer_blocks, transposed_gradients  # noqa: E402
-from lcma.kernels.torch import factored_layer, structured  # noqa: E402
-from lcma.kernels.torch.block_low_rank_layers import layer_of  # noqa: E402
-from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # noqa: E402
-from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
-
-from ..modules import Conv1D  # noqa: E402
+from ..modules import Conv1D
 
 UP = ((1, 12, 3, 2), (3, 2, 2, 1))
 """24 x 6, two factors; the second has d = 1."""

@@ -1,14 +1,13 @@
 """On a GPU only: operands of more than 2^31 elements, batch 25088 by 131072 features."""
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
-
-from lcma.kernels import decision_for  # noqa: E402
-from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.factored import factored_request  # noqa: E402
-from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
-from lcma.kernels.precision import fields_of  # noqa: E402
+from lcma.kernels import decision_for
+from lcma.kernels.cuda.bench import CudaBench
+from lcma.kernels.factored import factored_request
+from lcma.kernels.kronecker import KroneckerSparse, Pattern
+from lcma.kernels.precision import fields_of
 
 BATCH = 25_088
 

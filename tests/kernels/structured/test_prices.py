@@ -5,22 +5,21 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 
-torch = pytest.importorskip("torch")
+from lcma import kronecker
+from lcma.kernels import decision_for, machine_for, strategies
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
+from lcma.kernels.cuda.bench import CudaBench
+from lcma.kernels.factored import factored_request
+from lcma.kernels.kronecker import KroneckerSparse, Pattern
+from lcma.kernels.precision import fields_of
+from lcma.kernels.structured import cuda_costs
+from lcma.kernels.structured.cuda import CudaStructured
+from lcma.kernels.structured.decode import DECODE_TILES, DecodeTile, few_tile
+from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of
 
-from lcma import kronecker  # noqa: E402
-from lcma.kernels import decision_for, machine_for, strategies  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
-from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.factored import factored_request  # noqa: E402
-from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
-from lcma.kernels.precision import fields_of  # noqa: E402
-from lcma.kernels.structured import cuda_costs  # noqa: E402
-from lcma.kernels.structured.cuda import CudaStructured  # noqa: E402
-from lcma.kernels.structured.decode import DECODE_TILES, DecodeTile, few_tile  # noqa: E402
-from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of  # noqa: E402
-
-from ..gpu import H200  # noqa: E402
+from ..gpu import H200
 
 BATCH = 25_088
 

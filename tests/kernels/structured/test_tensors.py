@@ -3,26 +3,25 @@
 import itertools
 
 import pytest
+import torch
+
+from lcma.errors import PlanError
+from lcma.kernels import decision_for
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
+from lcma.kernels.cuda.bench import CudaBench
+from lcma.kernels.factored import factored_request
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, monarch, square_dyadic
+from lcma.kernels.plans.families import machine_for, strategies
+from lcma.kernels.request import Layout
+from lcma.kernels.structured import outer
+from lcma.kernels.structured.blocks import is_batch_first
+from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors
+from lcma.kernels.structured.rewrites import REWRITES
+from lcma.kernels.structured.tiles import is_readable
+from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of
+from lcma.kernels.torch.structured_products import _Repeat
 
 from ...refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels import decision_for  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
-from lcma.kernels.cuda.bench import CudaBench  # noqa: E402
-from lcma.kernels.factored import factored_request  # noqa: E402
-from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, monarch, square_dyadic  # noqa: E402
-from lcma.kernels.plans.families import machine_for, strategies  # noqa: E402
-from lcma.kernels.request import Layout  # noqa: E402
-from lcma.kernels.structured import outer  # noqa: E402
-from lcma.kernels.structured.blocks import is_batch_first  # noqa: E402
-from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors  # noqa: E402
-from lcma.kernels.structured.rewrites import REWRITES  # noqa: E402
-from lcma.kernels.structured.tiles import is_readable  # noqa: E402
-from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of  # noqa: E402
-from lcma.kernels.torch.structured_products import _Repeat  # noqa: E402
 
 
 @pytest.mark.parametrize("strategy", ["strided", "widened", "dense"])

@@ -1,14 +1,12 @@
 """The feed-forward block of Kronecker-sparse layers against the same block of dense ones."""
 
 import pytest
+import torch
+from torch.nn import functional
+
+import lcma
 
 from ...refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from torch.nn import functional  # noqa: E402
-
-import lcma  # noqa: E402
 
 UP, DOWN = [(1, 12, 3, 2), (3, 2, 2, 1)], [(3, 2, 4, 1), (1, 6, 12, 2)]
 """24 x 6 and 6 x 24."""
