@@ -1,4 +1,4 @@
-"""Planning: candidates, limits, reasons, hashes, and the workspace that is promised."""
+"""Planning: candidates, limits, reasons, hashes, precisions, and the workspace that is promised."""
 
 import json
 import pickle
@@ -15,6 +15,7 @@ from lcma.kernels.cpu.cost_model import CALL_SECONDS, LEVEL_SECONDS
 from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.planning.profile import GemmRate, unmeasured
+from lcma.kernels.precision import FORMER_NAMES, NAMES, Arithmetic, arithmetic_of, fields_of
 
 from ..refusal import refuses
 
@@ -172,3 +173,24 @@ def test_a_plan_of_operands_runs_them():
     refuses("plan again", plan.run, a[:5], b)
     torch = pytest.importorskip("torch")
     refuses(r"pass x\.numpy", lcma.plan, torch.ones(2, 2), torch.ones(2, 2))
+
+
+@pytest.mark.parametrize(
+    "arithmetic", [*NAMES, Arithmetic("float64"), Arithmetic("bfloat16")], ids=lambda one: one.name
+)
+def test_a_name_is_that_of_a_dtype_and_a_precision(arithmetic):
+    assert arithmetic_of(arithmetic.name) == arithmetic
+    request = Request(8, 8, 8, device="cuda", **fields_of(arithmetic.name))
+    assert (request.arithmetic, request.dtype) == (arithmetic.name, arithmetic.dtype)
+    assert (f" in {arithmetic.precision}" in str(request)) == (arithmetic.precision is not None)
+
+
+def test_former_names_are_read():
+    assert {arithmetic_of(former).name for former in FORMER_NAMES} == set(FORMER_NAMES.values())
+
+
+def test_requests_of_different_precisions_differ():
+    plain, rounded = (Request(8, 8, 8, device="cuda", precision=one) for one in (None, "tf32"))
+    assert plain != rounded
+    assert hash(plain) != hash(rounded)
+    assert (plain.itemsize, plain.unit, rounded.itemsize, rounded.unit) == (4, 2.0**-24, 4, 2.0**-11)

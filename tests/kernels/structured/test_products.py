@@ -1,6 +1,7 @@
-"""Products by factored matrices on a processor: every strategy against the definition, plans, bad input."""
+"""Products by factored matrices on a processor: every strategy against the definition, plans, transforms, operators."""
 
 import itertools
+import sys
 import tracemalloc
 
 import numpy as np
@@ -236,3 +237,76 @@ def test_copies_would_be_seen():
     pattern = Pattern(2, 64, 64, 4)
     matrix, x = FactoredMatrix.random((pattern,)), np.ones((512, 8192), np.float32)
     assert peak_of(lambda: by_bmm(matrix.factors[0], pattern, x, np.empty_like(x))) > 2 * x.nbytes
+
+
+ROUNDING = {"complex64": 1e-6, "complex128": 1e-14}
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("size", [2, 16, 24, 60, 256, 4096])
+def test_it_is_the_transform(size, dtype):
+    rng = np.random.default_rng(size)
+    x = (rng.standard_normal((5, size)) + 1j * rng.standard_normal((5, size))).astype(dtype)
+    transform = kronecker.dft(size, dtype)
+    truth = np.fft.fft(x.astype(np.complex128))
+    for found in (transform.apply(x), transform.apply(np.ascontiguousarray(x.T), "bsl").T):
+        assert found.dtype == dtype
+        assert np.linalg.norm(found - truth) <= ROUNDING[dtype] * np.linalg.norm(truth)
+
+
+def test_the_factors_of_radix_2_are_the_square_dyadic_ones():
+    transform = kronecker.dft(32, radix=2)
+    assert transform.matrix.patterns == kronecker.square_dyadic(32)
+    assert len(kronecker.dft(4096).matrix.patterns) == 3
+    full = kronecker.dft(12, "complex128").matrix.dense()[:, np.argsort(kronecker.dft(12).order)]
+    np.testing.assert_allclose(full, np.fft.fft(np.eye(12)), atol=1e-13)
+
+
+def test_inputs_of_another_size_are_not_transformed():
+    refuses("of 8 points", kronecker.dft(8).apply, np.zeros((3, 4), np.complex64))
+
+
+def test_a_layer_of_its_factors_transforms_tensors_and_their_gradients():
+    torch = pytest.importorskip("torch")
+    from lcma import KSLinear
+
+    transform = kronecker.dft(24, "complex128")
+    layer, order = KSLinear.from_matrix(transform.matrix), torch.from_numpy(transform.order)
+    x = torch.randn(3, 24, dtype=torch.complex128, requires_grad=True)
+    truth, weights = torch.fft.fft(x), torch.randn(3, 24, dtype=torch.complex128)
+    torch.testing.assert_close(layer(x[:, order]), truth)
+    (found,) = torch.autograd.grad((layer(x[:, order]) * weights).abs().sum(), x)
+    (wanted,) = torch.autograd.grad((truth * weights).abs().sum(), x)
+    torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_the_operator_is_the_matrix_and_its_adjoint(dtype):
+    pytest.importorskip("scipy")
+    matrix = FactoredMatrix.random(kronecker.monarch(24, 36, 3), dtype=dtype)
+    operator, full = kronecker.linear_operator(matrix), matrix.dense()
+    assert (operator.shape, operator.dtype) == (full.shape, full.dtype)
+    rng, rtol = np.random.default_rng(0), 1e-4 if dtype == "float32" else 1e-12
+    x, y = rng.standard_normal((36, 5)), rng.standard_normal((24, 5))
+    np.testing.assert_allclose(operator @ x, full @ x, rtol, rtol)
+    np.testing.assert_allclose(operator @ x[:, 0], full @ x[:, 0], rtol, rtol)
+    np.testing.assert_allclose(operator @ x[:, :1], full @ x[:, :1], rtol, rtol)
+    np.testing.assert_allclose(operator.H @ y, full.conj().T @ y, rtol, rtol)
+    np.testing.assert_allclose(operator.H @ y[:, 0], full.conj().T @ y[:, 0], rtol, rtol)
+    np.testing.assert_allclose(operator @ (x + 1j * x), full @ (x + 1j * x), rtol, rtol)
+
+
+def test_least_squares_by_scipy_solves():
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    matrix = FactoredMatrix.random(kronecker.Pattern(2, 12, 4, 3), dtype="float64")
+    x = np.random.default_rng(0).standard_normal(24)
+    found = linalg.lsmr(kronecker.linear_operator(matrix), matrix.dense() @ x, atol=1e-14, btol=1e-14, conlim=0)[0]
+    np.testing.assert_allclose(found, x, rtol=1e-6, atol=1e-6)
+
+
+def test_what_cannot_be_viewed_is_refused(monkeypatch):
+    matrix = FactoredMatrix.random(kronecker.dense(4, 4), dtype="float16")
+    if "scipy" in sys.modules:
+        refuses("convert the matrix to float32", kronecker.linear_operator, matrix)
+    monkeypatch.setitem(sys.modules, "scipy.sparse.linalg", None)
+    refuses("pip install", kronecker.linear_operator, matrix)
