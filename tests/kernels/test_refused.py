@@ -16,22 +16,23 @@ from lcma.kernels.kronecker import FactoredMatrix
 from lcma.kernels.precision import fields_of
 from lcma.kernels.ring import exact_ring
 from lcma.kernels.structured.block_low_rank import parse_structure
-from lcma.kernels.structured.pattern import parse_patterns
+from lcma.kernels.structured.pattern import Pattern, parse_patterns
 
 from ..refusal import refuses_with
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").with_stem("refused").read_text(encoding="utf-8"))
-PLANS = TABLE.pop("plans")
+PLANS, MASKED = TABLE.pop("plans"), TABLE.pop("masked")
 CALLS = [(error, call, message) for error, calls in TABLE.items() for call, message in calls.items()]
 
-OPERAND = re.compile(r"(?P<of>t?)(?P<shape>[\dx]+):(?P<dtype>[a-z]+\d*)(=(?P<value>-?\d+|nan))?(@(?P<device>meta))?")
+OPERAND = re.compile(r"(?P<of>[mt]?)(?P<shape>[\dx]+):(?P<dtype>[a-z]+\d*)(=(?P<value>-?\d+|nan))?(@(?P<device>meta))?")
 
 
 def operand(shape, dtype, value, device, of):
-    """An array of one number, or a tensor of it (`of` "t")."""
+    """An array of one number, a masked one of it (`of` "m") or a tensor (`of` "t")."""
     sizes = tuple(map(int, shape.split("x")))
-    if not of:
-        return np.full(sizes, float(value or 1)).astype(dtype)
+    if of != "t":
+        array = np.full(sizes, float(value or 1)).astype(dtype)
+        return np.ma.masked_array(array, mask=np.eye(*sizes[:2], dtype=bool)) if of else array
     torch = pytest.importorskip("torch")
     return torch.full(sizes, float(value or 1), device=device).to(getattr(torch, dtype))
 
@@ -52,7 +53,9 @@ def argument(word):
 KINDS = {
     "structure": parse_structure,
     "matrix": lambda text: FactoredMatrix.random(parse_structure(text)),
+    "pattern": Pattern.parse,
     "patterns": parse_patterns,
+    "program": lambda text: lcma.program_of(lcma.resolve(text)[0]),
     "factors": lambda text: [argument(word) for word in text.split(";")],
 }
 
@@ -78,11 +81,23 @@ def planned(device, words):
     return decision_for(request, **by)
 
 
-@pytest.mark.parametrize(("error", "call", "message"), CALLS, ids=[call for _, call, _ in CALLS])
-def test_a_wrong_call_is_refused(error, call, message):
+def refuse_call(error, call, message):
+    """Check that a call in words raises an error of one line that matches a pattern."""
     name, *words = call.split()
     given, options = arguments(words)
     refuses_with(getattr(lcma.errors, error), message, pkgutil.resolve_name(f"lcma.{name}"), *given, **options)
+
+
+@pytest.mark.parametrize(("error", "call", "message"), CALLS, ids=[call for _, call, _ in CALLS])
+def test_a_wrong_call_is_refused(error, call, message):
+    refuse_call(error, call, message)
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_a_masked_operand_is_refused_with_the_call_that_fills_it(name):
+    filled = rf"({name}|np\.ma\.stack\({name}\))\.filled\(0\)"
+    for call in MASKED[name]:
+        refuse_call("PlanError", call, f"^{name} has a mask, which would be lost; fill it first: {filled}$")
 
 
 @pytest.mark.parametrize(("request_", "message"), PLANS.items(), ids=PLANS)
