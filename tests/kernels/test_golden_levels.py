@@ -1,8 +1,8 @@
 """The CPU level executors keep their bits, their workspace and their predicted stages: golden/levels.json.
 
 `python tests/kernels/test_golden_levels.py` prints the record of the cases whose names it has. Products of blocks are
-summed in a fixed order by `multiply_in_order`, so that the bits depend on the order of this package's own arithmetic and
-on no BLAS. With `--blas` they are numpy's own: such a record compares two checkouts on one machine.
+summed in a fixed order by `multiply_in_order`, so that the bits depend on the order of this package's own arithmetic
+and on no BLAS. With `--blas` they are numpy's own: such a record compares two checkouts on one machine.
 """
 
 import hashlib

@@ -1,5 +1,7 @@
 """Run with TRITON_INTERPRET=1 by test_triton_kernels.py: int8 products on CPU tensors, against plain torch."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -8,10 +10,9 @@ from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.request import Request
 
-TILE = Tile(32, 64, 64, 4, 3)
+from ..canvases import written
 
-UNWRITTEN = -(1 << 30)
-"""A number that no product here contains: an element that is not written shows."""
+TILE = Tile(32, 64, 64, 4, 3)
 
 
 def drawn(*shape, most=127):
@@ -29,11 +30,8 @@ def exactly(a, b):
 def test_products_are_exact_within_their_tensor(sizes):
     m, k, n = sizes
     left, right = drawn(m, k), drawn(n, k)
-    held = torch.full((m + 1, n + 1), UNWRITTEN, dtype=torch.int32)
-    launch_int8(left, right, held[:m, :n], TILE)
-    assert torch.equal(held[:m, :n], exactly(left, right.T))
-    assert (held[m] == UNWRITTEN).all()
-    assert (held[:, n] == UNWRITTEN).all()
+    found = written(lambda out: launch_int8(left, right, out, TILE), (m, n), torch.int32)
+    assert torch.equal(found, exactly(left, right.T))
 
 
 @pytest.mark.parametrize("order", ["rows", "columns"])
@@ -43,11 +41,7 @@ def test_products_are_exact_at_the_end_of_the_range(order):
     if order == "columns":
         a, b = (x.mT.contiguous().mT for x in (a, b))
     executor = packed_executor(Request(m, k, n, "int8", device="cuda", max_abs=127), BY_KERNEL, 0)
-    held = torch.full((m + 1, n + 1), UNWRITTEN, dtype=torch.int32)
-    assert executor.run(a, b, held[:m, :n]) is not None
-    assert torch.equal(held[:m, :n], exactly(a, b))
-    assert (held[m] == UNWRITTEN).all()
-    assert (held[:, n] == UNWRITTEN).all()
+    assert torch.equal(written(partial(executor.run, a, b), (m, n), torch.int32), exactly(a, b))
     prepared = executor.prepare(b)
     assert torch.equal(executor.run(a, prepared), exactly(a, b))
 

@@ -5,6 +5,7 @@ must stay as it was: the interpreter itself says nothing of reads and writes out
 """
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Kind
 
-from ..canvases import CANARY, close, drawn, framed, untouched
+from ..canvases import CANARY, close, drawn, written
 from ..gpu import SCHEME, program
 
 # Relative, in the Frobenius norm, of products of one or two levels.
@@ -71,20 +72,18 @@ def test_maps(names, dtype, order):
     for linear, blocks, grid in sides:
         height, width = 5, 6
         matrix = drawn((1, height * grid[0] - 3, width * grid[1] - 2), dtype, order)
-        stack, canvas = framed((1, len(linear.results), height, width), dtype)
-        Combination(linear, Direction.TO_STACK, blocks).run(matrix, stack)
+        split = partial(Combination(linear, Direction.TO_STACK, blocks).run, matrix)
+        stack = written(split, (1, len(linear.results), height, width), dtype)
         cut = naive.blocks_of(naive.padded(matrix[0], height, width, grid), grid)
         expected = torch.stack(naive.apply_map(linear, [cut[block] for block in blocks]))
         torch.testing.assert_close(stack[0], expected, rtol=tolerance, atol=tolerance)
-        assert untouched(stack, canvas)
     stack = drawn((1, whole.rank, 5, 6), dtype)
-    out, canvas = framed((1, 5 * m - 4, 6 * n - 5), dtype, order if order == "columns" else "rows")
-    Combination(whole.merge, Direction.FROM_STACK, maps.stored).run(out, stack)
+    merge = Combination(whole.merge, Direction.FROM_STACK, maps.stored)
+    out = written(lambda out: merge.run(out, stack), (1, 5 * m - 4, 6 * n - 5), dtype, order)
     merged = dict(zip(maps.stored, naive.apply_map(whole.merge, list(stack[0])), strict=True))
     rows = [torch.cat([merged[i, j] for j in range(n)], 1) for i in range(m)]
     expected = torch.cat(rows)[: 5 * m - 4, : 6 * n - 5]
     torch.testing.assert_close(out[0], expected, rtol=8 * tolerance, atol=8 * tolerance)
-    assert untouched(out, canvas)
 
 
 @pytest.mark.parametrize(
@@ -155,10 +154,8 @@ def test_products(method, names, dtype):
         executor = built(nest, request_of(a, b), method)
         result = executor.run(a, b)
         assert close(result, a.double() @ b.double(), LIMITS[dtype])
-        out, canvas = framed((m, n), dtype, order if order == "columns" else "rows")
-        assert executor.run(a, executor.prepare(b), out) is out
-        assert torch.equal(out, result)
-        assert untouched(out, canvas)
+        prepared = partial(executor.run, a, executor.prepare(b))
+        assert torch.equal(written(prepared, (m, n), dtype, order), result)
         for _ in range(2):  # the second is repeated
             assert torch.equal(executor.again(a, b), result)
     a, b = drawn((37, 5), dtype), drawn((5, 9), dtype)
@@ -181,10 +178,8 @@ def test_products_whose_inner_blocks_are_padded_to_lines(method, m, dtype, k):
     assert prepared.sums.shape == level.prepared_shape(k, 9, a.element_size())
     assert prepared.sums.shape[2] > k // 2
     for right in (b.unsqueeze(0), prepared):
-        out, canvas = framed((1, m, 9), dtype)
-        level.run(a.unsqueeze(0), right, out)
+        out = written(partial(level.run, a.unsqueeze(0), right), (1, m, 9), dtype)
         assert close(out[0], a.double() @ b.double(), LIMITS[dtype])
-        assert untouched(out, canvas)
 
 
 @pytest.mark.parametrize(("method", "leading"), [

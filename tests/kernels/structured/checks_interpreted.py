@@ -28,9 +28,9 @@ from lcma.kernels.structured.transposition import gather_transposed, scatter_tra
 from lcma.kernels.structured.views import PERMUTED
 
 from ...refusal import refuses
+from ..canvases import CANARY, written
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
-CANARY = 7.5
 LIMITS = {"float64": 1e-13, "float32": 1e-6, "fp32-accurate": 1e-6, "tf32": 1e-6, "float16": 2e-3}
 
 
@@ -47,16 +47,10 @@ def check_strides(multiply, full, x, wrong, read=lambda x: x):
 
     `read` gives the numbers that are multiplied.
     """
-    rows, n = len(full), x.shape[1]
-    for first, last in itertools.product((False, True), (False, True)):
-        canvas = torch.full((n + 4, rows) if last else (rows, n + 4), CANARY, dtype=x.dtype)
-        out = canvas[2:-2].T if last else canvas[:, 2:-2]
-        out.fill_(torch.nan)
-        multiply(x.T.contiguous().T if first else x, out)
+    for given, order in itertools.product((x, x.T.contiguous().T), ("rows", "columns")):
+        found = written(partial(multiply, given), (len(full), x.shape[1]), x.dtype, order).to(full.dtype)
         truth = full @ read(x).to(full.dtype)
-        assert not wrong(out.to(full.dtype) - truth, truth)
-        out.fill_(CANARY)
-        assert (canvas == CANARY).all()
+        assert not wrong(found - truth, truth)
 
 
 def beyond(limit):
@@ -244,17 +238,13 @@ def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, d
     full = torch.from_numpy(FactoredMatrix.of(structure, [w.double().numpy() for w in factors]).dense())
     for n in (1, 3, 16) if strategy == "decode" else (1, 21, 130):
         x = torch.randn(n, structure.cols, dtype=torch.float64).to(kind)
-        canvas = torch.full((n + 4, structure.rows), CANARY, dtype=kind)
-        out = canvas[2:-2].T
-        out.fill_(torch.nan)
         executor = decision_for(factored_request(structure, n, dtype, device="cuda"), strategy=strategy).plan.build()
-        executor.run(executor.prepare(factors), x.T, out)
+        run = partial(executor.run, executor.prepare(factors), x.T)
+        out = written(run, (structure.rows, n), kind, "columns")
         truth = full @ x.T.double()
         # The mean norm of such a product: that of one column of rank 1 is far smaller where its single sum cancels.
         typical = full.norm() * x.double().norm() / structure.cols**0.5
         assert (out.double() - truth).norm() <= PRODUCT_LIMITS[dtype] * typical
-        out.fill_(CANARY)
-        assert (canvas == CANARY).all()
 
 
 def test_the_mixture_is_that_of_the_vendor_for_any_tile():
