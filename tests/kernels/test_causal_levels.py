@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lcma.errors import CatalogError, PlanError
+from lcma.errors import CatalogError
 from lcma.kernels import Request, executor_for
 from lcma.kernels.causal import cuda
 from lcma.kernels.causal.candidates import TriangularSource, scheme_names
@@ -15,6 +15,8 @@ from lcma.kernels.cuda import triangular_products
 from lcma.kernels.request import structures_of
 from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.symmetry import SIDES, Triangle
+
+from ..refusal import refuses, refuses_with
 
 
 def level_of(name, triangle):
@@ -84,10 +86,8 @@ def test_two_levels_are_one_with_a_finer_grid():
     assert two.target.shape == tuple(2 * size for size in one.target.shape)
     a, b = (torch.randint(-9, 10, size).double() for size in ((10, 13), (13, 10)))  # no multiple of the grid: padded
     assert torch.equal(product(two, a, b), (a @ b).tril())
-    with pytest.raises(CatalogError, match="no scheme 'nothing'"):
-        level_of("eca-stage1/nothing", Triangle("out"))
-    with pytest.raises(PlanError, match="need a program on a grid 3x3x3"):
-        level_of("eca-stage1/laderman", Triangle("out"))
+    refuses_with(CatalogError, "no scheme 'nothing'", level_of, "eca-stage1/nothing", Triangle("out"))
+    refuses("need a program on a grid 3x3x3", level_of, "eca-stage1/laderman", Triangle("out"))
 
 
 @pytest.mark.parametrize("side", ["out", "left"])

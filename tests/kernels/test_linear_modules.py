@@ -16,6 +16,7 @@ import lcma
 from lcma.errors import PlanError
 
 from ..refusal import refuses
+from .cases import each, table
 from .modules import Around
 
 CONFIGS = {
@@ -143,26 +144,12 @@ def test_weights_that_are_not_dense_are_left(kind, change):
     assert convert(net, kind) == {"0": "it has no dense weight", "1": None}
 
 
-HOOKS = {
-    "register_forward_hook": "forward hooks",
-    "register_forward_pre_hook": "forward pre hooks",
-    "register_full_backward_hook": "backward hooks",
-    "register_full_backward_pre_hook": "backward pre hooks",
-    "register_state_dict_post_hook": "state dict hooks",
-    "register_state_dict_pre_hook": "state dict pre hooks",
-    "register_load_state_dict_post_hook": "load state dict post hooks",
-    "register_load_state_dict_pre_hook": "load state dict pre hooks",
-    "weight.register_hook": "hooks of its weight",
-    "weight.register_post_accumulate_grad_hook": "hooks of its weight",
-}
-
-
 @both_rules
-@pytest.mark.parametrize("register", HOOKS)
-def test_hooks_still_run(kind, register):
+@each("register, called", __file__, "hooks")
+def test_hooks_still_run(kind, register, called):
     net, seen = nn.Sequential(linear(), linear()), []
     attrgetter(register)(net[0])(lambda *_: seen.append(1))
-    reason = f"it has {HOOKS[register]}, which may depend on its weight"
+    reason = f"it has {called}, which may depend on its weight"
     assert convert(net, kind) == {"0": None if kind == "accelerate" else reason, "1": None}
     assert not seen
     net(torch.randn(3, 16, requires_grad=True)).sum().backward()
@@ -255,20 +242,7 @@ def test_layers_whose_product_is_another_are_left(kind):
     net["plain"].weight = torch.ones(16, 16)
     net["patched"].forward = lambda x: x
     lcma.FastLinear.convert_(net["fast"])
-    assert reasons(net, kind) == {
-        "own": "it is a Own, whose forward may not be a plain product",
-        "lazy": "it is a LazyLinear without sizes; run the model once before",
-        "foreign": "it is a Foreign, whose forward may not be a plain product",
-        "fast": "it runs by schemes already",
-        "attention.out_proj": "it is a NonDynamicallyQuantizableLinear, whose forward may not be a plain product",
-        "quantised": "Linear is quantised: its product is not one of floating numbers",
-        "scripted.fc": "it is a RecursiveScriptModule, whose forward may not be a plain product",
-        "integers": "its weight is int8, not float64, float32, float16 or bfloat16",
-        "eighths": "its weight is float8_e4m3fn, not float64, float32, float16 or bfloat16",
-        "subclass": "its weight is a Wrapped, no plain parameter",
-        "plain": "its weight is a Tensor, no plain parameter",
-        "patched": "its forward was replaced on the instance",
-    }
+    assert reasons(net, kind) == table(__file__, "others")
 
 
 def test_a_lazy_layer_is_converted_after_the_first_run():
@@ -467,31 +441,14 @@ class LoopsOverChildren(LowRankUpdate):
         return x
 
 
-READERS = {
-    LooksUp: ("base", "LooksUp.forward"),
-    LooksUpBelow: ("base", "LooksUpBelow.chosen"),
-    LoopsOverNames: ("base", "LoopsOverNames.forward"),
-    LoopsOverChildren: ("base", "LoopsOverChildren.forward"),
-    Reads: ("base", "Reads.forward"),
-    ReadsByName: ("base", "ReadsByName.forward"),
-    Merges: ("base", "Merges.merge"),
-    HasWeight: ("base", "HasWeight.weight"),
-    AsksDtype: ("base", "AsksDtype.forward"),
-    ReadsElements: ("layers.0", "ReadsElements.forward"),
-    ReadsKeys: ("layers.up.0", "ReadsKeys.forward"),
-    ReadsInLists: ("layers.1", "ReadsInLists.forward"),
-    ReadsBelow: ("inner.fc", "ReadsBelow.forward"),
-}
-
-
-@pytest.mark.parametrize("wrapper", READERS)
-def test_weights_that_a_module_above_reads_are_not_replaced(wrapper):
-    reader = wrapper(linear()) if issubclass(wrapper, LowRankUpdate) else wrapper()
-    net = nn.Sequential(reader, linear())
+@pytest.mark.parametrize("name", table(__file__, "readers"))
+def test_weights_that_a_module_above_reads_are_not_replaced(name):
+    wrapper, (layer, method) = globals()[name], table(__file__, "readers")[name]
+    net = nn.Sequential(wrapper(linear()) if issubclass(wrapper, LowRankUpdate) else wrapper(), linear())
     x = torch.randn(3, 16)
-    wanted, (name, reader) = net[0](x), READERS[wrapper]
+    wanted = net[0](x)
     found = reasons(net, "low-rank")
-    assert found[f"0.{name}"] == f"{reader} reads its weight"
+    assert found[f"0.{layer}"] == f"{name}.{method} reads its weight"
     assert found["1"] is None
     torch.testing.assert_close(net[0](x), wanted)
     assert {one.refused for one in lcma.accelerate_(nn.Sequential(copy.deepcopy(net[0])))} == {None}

@@ -5,7 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lcma.errors import PlanError
 from lcma.kernels import BlockMask, Dense, Pool, Request, Structure, Triangular, plan_for
 from lcma.kernels.causal.block_masks import kinds_of
 from lcma.kernels.cpu import strips
@@ -17,6 +16,8 @@ from lcma.kernels.request import structures_of
 from lcma.kernels.structure import DENSE
 from lcma.schemes_db import ProductKind, parse_target
 from lcma.schemes_db.symmetry import SIDES, Triangle
+
+from ..refusal import refuses
 
 FORMS = [f"2x2x2:tri-{side}{upper}" for side in ("left", "right", "out") for upper in ("", ":upper")]
 
@@ -142,8 +143,7 @@ def test_blocks_of_a_mask_are_equal_but_for_the_last():
 ])  # fmt: skip
 def test_sizes_that_do_not_fit_are_refused_with_the_matrix_that_is_meant(structure, sizes, message):
     assert message in structure.reason(*sizes)
-    with pytest.raises(PlanError, match=f"^the product .*{message}"):
-        Request(sizes[0], 3, sizes[1], structures=(DENSE, DENSE, structure))
+    refuses(f"^the product .*{message}", Request, sizes[0], 3, sizes[1], structures=(DENSE, DENSE, structure))
 
 
 def test_names_tell_masks_apart():

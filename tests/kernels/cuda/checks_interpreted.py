@@ -28,12 +28,14 @@ from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Kind
 
+from ...refusal import refuses
 from ..canvases import CANARY, close, drawn, written
+from ..cases import each
 from ..gpu import SCHEME, program
 
 # Relative, in the Frobenius norm, of products of one or two levels.
 LIMITS = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
-NAMES = {torch.float64: "float64", torch.float32: "float32", torch.bfloat16: "bfloat16"}
+READ = {"names": lambda text: tuple(text.split("/")), "dtype": lambda name: getattr(torch, name)}
 
 
 @pytest.fixture(autouse=True)
@@ -54,13 +56,7 @@ def built(nest, request, method="batched"):
     return SCHEME.build(candidate, request, machine())
 
 
-@pytest.mark.parametrize(("names", "dtype", "order"), [
-    *[(("strassen",), dtype, order) for dtype in LIMITS for order in ("rows", "columns", "scattered")],
-    (("2x2x3",), torch.float32, "columns"),
-    (("laderman",), torch.float32, "rows"),
-    (("strassen", "strassen"), torch.bfloat16, "rows"),
-    (("3x4x5",), torch.float64, "columns"),
-], ids=str)  # fmt: skip
+@each("names, dtype, order", __file__, "maps", **READ)
 def test_maps(names, dtype, order):
     """Both splits and the merge against the naive map, where blocks reach over the edge."""
     torch.manual_seed(0)
@@ -86,17 +82,7 @@ def test_maps(names, dtype, order):
     torch.testing.assert_close(out[0], expected, rtol=8 * tolerance, atol=8 * tolerance)
 
 
-@pytest.mark.parametrize(
-    ("names", "dtype", "turns", "tolerance"),
-    [
-        (("strassen",) * 3, torch.float32, 7, 0.0),
-        (("strassen", "4x4x4"), torch.float64, 7, 0.0),
-        # The outer sums of the first have shared parts, the second loops over the inner level: another order.
-        (("2x3x3", "laderman"), torch.float64, 15, 1e-12),
-        (("4x4x4", "strassen"), torch.float64, 7, 1e-12),
-    ],
-    ids=str,
-)
+@each("names, dtype, turns, tolerance", __file__, "loops", **READ)
 def test_loops_over_a_level_compute_what_straight_line_code_does(names, dtype, turns, tolerance):
     """Blocks reach over the edge; where the order is the same an infinity meets no coefficient of zero."""
     torch.manual_seed(3)
@@ -141,10 +127,7 @@ def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
     assert (out[0, 5:, :5] == 0).all()
 
 
-@pytest.mark.parametrize(("method", "names", "dtype"), [
-    *(("batched", ("strassen",), dtype) for dtype in NAMES), ("batched", ("2x2x3",), torch.float32),
-    ("batched", ("strassen", "strassen"), torch.float64), ("stack", ("strassen",), torch.float32),
-], ids=str)  # fmt: skip
+@each("method, names, dtype", __file__, "products", **READ)
 def test_products(method, names, dtype):
     """Any size and storage order; `out` with borders; the same bits again; with B packed; in pieces."""
     torch.manual_seed(1)
@@ -182,13 +165,10 @@ def test_products_whose_inner_blocks_are_padded_to_lines(method, m, dtype, k):
         assert close(out[0], a.double() @ b.double(), LIMITS[dtype])
 
 
-@pytest.mark.parametrize(("method", "leading"), [
-    *(("batched", one) for one in (((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((0,), ()))),
-    ("stack", ((2, 1), (3,))),
-])  # fmt: skip
-def test_batches(method, leading):
+@each("method, of_a, of_b", __file__, "batches")
+def test_batches(method, of_a, of_b):
     torch.manual_seed(2)
-    a, b = drawn((*leading[0], 5, 7), torch.float64), drawn((*leading[1], 7, 3), torch.float64)
+    a, b = drawn((*of_a, 5, 7), torch.float64), drawn((*of_b, 7, 3), torch.float64)
     request = request_of(a, b)
     result = built(program("strassen"), request, method).run(a, b)
     torch.testing.assert_close(result, a @ b)
@@ -288,5 +268,4 @@ def test_dispatch(pretended):
     assert recipe.levels
     result = dispatch.run(recipe, a, b * float("nan"), packed=stack)  # the sums stand for b
     torch.testing.assert_close(result, a @ b, rtol=1e-3, atol=1e-4)
-    with pytest.raises(lcma.PlanError, match="rows"):
-        dispatch.pack(ProductRecipe(), b, 0)
+    refuses("rows", dispatch.pack, ProductRecipe(), b, 0)

@@ -1,14 +1,19 @@
-"""What surrounds launches: the clock of a GPU's calls, counters of barriers, and other threads' captures."""
+"""What surrounds launches: clocks, counters of barriers, other threads' captures, lazy views, recordings of kernels."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 import torch
 
 from lcma.kernels.cuda import captures, event_clock, grid_barrier
+from lcma.kernels.cuda.executor import TensorCore, TensorExecutor
+from lcma.kernels.request import Request
 
 
 class Event:
@@ -159,3 +164,70 @@ def test_without_a_driver_nothing_is_exchanged(monkeypatch):
     with captures.beside_captures():
         assert captures._exchange() is None
     captures._exchange.cache_clear()
+
+
+class Classical(TensorCore):
+    """The classical product, of operands whose memory holds their elements."""
+
+    def __init__(self, request):
+        self.request = request
+
+    def run(self, a, b, out):
+        assert not any(map(lazy, (a, b, out)))
+        out.copy_(a @ b)
+
+
+def lazy(x):
+    return x.is_conj() or x.is_neg()
+
+
+@pytest.mark.parametrize("which", ["a", "b", "out"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_lazy_views_are_resolved(which, dtype):
+    def made(name, rows, cols):
+        if name != which:
+            return torch.randn(rows, cols, dtype=getattr(torch, dtype))
+        conjugate = torch.randn(rows, cols, dtype=torch.complex128).conj()
+        view = conjugate.imag if dtype == "float64" else conjugate
+        assert lazy(view)
+        return view
+
+    a, b, out = made("a", 3, 4), made("b", 4, 5), made("out", 3, 5)
+    executor = TensorExecutor(Request(3, 4, 5, dtype), Classical(Request(3, 4, 5, dtype)), 0)
+    wanted = a @ b
+    torch.testing.assert_close(executor.run(a, b), wanted)
+    assert executor.run(a, b, out) is out
+    torch.testing.assert_close(out, wanted)
+
+
+pytest.importorskip("torch")
+pytest.importorskip("triton")
+
+PROGRAM = """
+import sys
+from lcma.kernels import machine_for, strategies
+from lcma.kernels.cuda import bench, precompile
+from lcma.kernels.cuda.precompile_worker import OfflineDriver
+from lcma.kernels.dense.pool import OrientedScheme
+from lcma.kernels.planning.planner import plan_candidate
+from lcma.kernels.request import Request
+import lcma
+
+OfflineDriver.activate("cuda", 90, 32)
+request = Request(512, 512, 512, "float64", device="cuda")
+strategy = strategies("cuda")["dense", "scheme"]
+source = OrientedScheme.of(lcma.resolve("strassen")[0], "mkn").name
+candidate = strategy.restore(source, (("method", "batched"),), request)
+plan = plan_candidate(strategy, candidate, request, machine_for(request, measure=False))
+events = []
+precompile.compile_ahead = bench.compile_ahead = lambda calls, progress: events.extend(precompile.kernels_of(calls))
+bench.CudaBench().precompile([plan], print)
+print(len(events), "sympy" in sys.modules, "torch._dynamo" in sys.modules)
+"""
+
+
+@pytest.mark.slow
+def test_recording_imports_neither_sympy_nor_the_compiler_of_torch(home, tmp_path):
+    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}  # kernels that are there already are not recorded
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment)
+    assert done.stdout.split() == ["3", "False", "False"], done.stderr

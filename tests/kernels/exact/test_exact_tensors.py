@@ -1,6 +1,8 @@
-"""Exact products of tensors: interpreted and compiled kernels, plans for a GPU, tensors of a processor."""
+"""Exact products of tensors: plans for a GPU, predictions beside what an H200 took, tensors of a processor."""
 
+import json
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +13,11 @@ from lcma.kernels import Request, decision_for
 from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.schemes import ExactMap
 from lcma.kernels.exact.tensor_sums import TensorSums
+from lcma.kernels.request import BITS
 from lcma.kernels.ring import GF2, exact_ring
+
+from ..cases import each
+from ..gpu import H200
 
 
 def test_tensors_of_a_processor_are_multiplied_as_their_arrays():
@@ -67,3 +73,26 @@ def test_the_bench_moves_operands_there_and_back_and_finds_wrong_entries():
         product[0, 0] ^= 1
         assert error_of(product) > 0
     assert torch.is_tensor(product)
+
+
+pytest.importorskip("torch")
+
+ROWS = json.loads(Path(__file__).with_name("measured_h200.json").read_text(encoding="utf-8"))
+"""Ring, size, scheme, strategy, milliseconds."""
+
+
+def request_over(ring, size):
+    return Request(size, size, size, BITS if ring == "Z2" else "int64", device="cuda", ring=exact_ring(ring))
+
+
+@pytest.mark.parametrize(("ring", "size", "scheme", "strategy", "milliseconds"), ROWS)
+def test_products_take_what_is_predicted(ring, size, scheme, strategy, milliseconds):
+    levels = scheme.split("/")
+    named = levels if len(levels) > 1 else scheme
+    plan = decision_for(request_over(ring, size), named, strategy=strategy, machine=H200).plan
+    assert 1e3 * plan.seconds == pytest.approx(milliseconds, rel=0.1 if ring == "Z2" else 0.13)
+
+
+@each("ring, size, candidate", __file__, "fastest")
+def test_the_fastest_that_was_measured_is_chosen(ring, size, candidate):
+    assert str(decision_for(request_over(ring, size), machine=H200).plan.candidate) == candidate

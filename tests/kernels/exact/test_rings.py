@@ -26,6 +26,7 @@ from lcma.schemes_db import Q, Scheme, Target
 from lcma.verify import check_traced
 
 from ...refusal import refuses
+from ..cases import each
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -34,10 +35,7 @@ from fuzz_products import RINGS, main, one_case
 P61 = (1 << 61) - 1
 
 
-@pytest.mark.parametrize(("text", "modulus", "name"), [
-    ("Z", 0, "Z"), ("Z2", 2, "GF(2)"), ("gf(2)", 2, "GF(2)"), ("GF(101)", 101, "GF(101)"), ("Z3", 3, "GF(3)"),
-    ("Z/100", 100, "Z/100"), ("GF(2^61-1)", P61, f"GF({P61})"), ("Z/2^62", 1 << 62, f"Z/{1 << 62}"),
-])  # fmt: skip
+@each("text, modulus, name", __file__, "rings")
 def test_rings_have_names(text, modulus, name):
     ring = exact_ring(text)
     assert (ring.modulus, ring.name) == (modulus, name)

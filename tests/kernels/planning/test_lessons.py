@@ -16,6 +16,9 @@ from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
 from lcma.kernels.structured.pattern import Pattern
 
+from ...refusal import refuses
+from ..cases import each
+
 SIZES = 656, 648, 664
 
 
@@ -94,8 +97,7 @@ def test_operands_at_fault_do_not_cost_a_contender_its_place():
 
     executor = executor_of([Picky(), Picky()], begun(1, 2, open=False), clock.HostClock())
     for _ in range(12):
-        with pytest.raises(PlanError, match="do not fit"):
-            executor.run(None, None)
+        refuses("do not fit", executor.run, None, None)
     assert not executor.lesson.trial.failed
 
 
@@ -132,18 +134,7 @@ def asking_lesson(seconds, device="cpu"):
     return lesson, asked, plans, call
 
 
-@pytest.mark.parametrize(
-    ("device", "schemes", "leader"),
-    [
-        ("cpu", [5e-3], 0),  # far behind: nothing else is compiled
-        ("cpu", [4.2e-3, 4.1e-3], 0),  # near, but no scheme leads after the second round
-        ("cpu", [4.2e-3, 3e-3, 2e-3], 3),
-        ("cpu", [3e-3, 3.5e-3, 2e-3], 3),
-        ("cpu", [3.0], 1),  # calls of seconds: more contenders would take minutes
-        ("cuda", [4.2e-3], 0),
-        ("cuda", [3e-3, 2e-3], 2),
-    ],
-)
+@each("device, schemes, leader", __file__, "rounds")
 def test_contenders_are_asked_for_again_where_they_may_gain(device, schemes, leader):
     lesson, asked, plans, calls = asking_lesson([4.0 if schemes == [3.0] else 4e-3, *schemes], device)
     for number, other in enumerate(plans[1:], 1):

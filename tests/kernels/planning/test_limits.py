@@ -3,13 +3,13 @@
 import math
 import re
 
-import pytest
-
 from lcma.kernels import Candidate, Machine, Profile, Request, Stage, strategies
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.planning.limits import CHECKED, MARGINS, exceeds_kept, margin, margins_text, memory_shortage, refusal
 from lcma.kernels.plans import families
 from lcma.kernels.precision import fields_of
+
+from ..cases import each
 
 NONE = Profile("none", "test")
 
@@ -33,19 +33,7 @@ def test_every_family_but_its_baseline_has_a_margin():
             assert "%" in margins_text(device, family)
 
 
-@pytest.mark.parametrize(
-    ("device", "dtype", "sizes", "product", "part"),
-    [
-        ("cpu", "float32", (4096, 4096, 4096), 2048, 0.97),
-        ("cpu", "float32", (1024, 4096, 4096), 2048, 0.93),
-        ("cpu", "float32", (4096, 512, 4096), 2048, 0.90),
-        ("cuda", "float32", (8192, 8192, 8192), 1024, 0.98),
-        ("cuda", "tf32", (8192, 8192, 8192), 1024, 0.98),
-        ("cuda", "float32", (8192, 8192, 8192), 128, 0.93),
-        ("cuda", "bfloat16", (8192, 8192, 8192), 1024, 0.90),
-        ("cuda", "bfloat16", (8192, 8192, 8192), 128, 0.90),
-    ],
-)
+@each("device, dtype, sizes, product, part", __file__, "margins")
 def test_the_strictest_margin_counts(device, dtype, sizes, product, part):
     request = Request(*sizes, **fields_of(dtype), device=device)
     assert margin("dense", request, [Stage("products", 1, 1, 1, (2048, 2048, product))]) == part

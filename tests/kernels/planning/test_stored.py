@@ -32,6 +32,8 @@ from lcma.kernels.planning.wisdom import (
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.shipped import shipped
 
+from ..cases import table
+
 REQUEST = Request(2048, 2048, 2048)
 TIMES = itertools.count(10**18, 10**9)
 """Times of change of files that are written faster than clocks tick."""
@@ -104,30 +106,12 @@ def test_records_are_stored_and_damaged_files_count_as_none(home, plans):
     good = json.loads(path.read_text())
     first = good["records"][0]
 
-    def with_first(**changes):
-        return json.dumps({**good, "records": [{**first, **changes}]})
-
     candidate = first["candidates"][0]
-    for damage in (
-        "{",
-        "[]",
-        "null",
-        json.dumps({**good, "format": 99}),
-        json.dumps({**good, "records": 7}),
-        with_first(sizes=[1, 2, 3]),
-        with_first(sizes=[1, 2, 0, 1]),
-        with_first(sizes=[1, 2, float("inf"), 1]),
-        with_first(sizes=[1, 2, 10**400, 1]),
-        with_first(candidates=[{**candidate, "seconds": 0}]),
-        with_first(candidates=[{**candidate, "seconds": float("nan")}]),
-        with_first(candidates=[{**candidate, "seconds": "soon"}]),
-        with_first(candidates=[{**candidate, "seconds": 5e-324}]),
-        with_first(candidates=[{**candidate, "seconds": 1e300}]),
-        with_first(candidates=[{**candidate, "seconds": None}]),
-        with_first(candidates=[{**candidate, "predicted": float("nan")}]),
-        with_first(candidates=[{**candidate, "parameters": []}]),
-        with_first(candidates=[{}]),
-    ):
+    of_candidates = [*table(__file__, "candidates"), {"seconds": None}]
+    records = [*table(__file__, "records"), {"sizes": [1, 2, 10**400, 1]}]
+    records += [{"candidates": [{**candidate, **change}]} for change in of_candidates]
+    files = [*table(__file__, "wisdom"), *({"records": [{**first, **change}]} for change in records)]
+    for damage in ("{", "[]", "null", *(json.dumps({**good, **change}) for change in files)):
         path.write_text(damage)
         os.utime(path, ns=(next(TIMES), next(TIMES)))
         assert stored_wisdom("flat") is None, damage
@@ -135,27 +119,8 @@ def test_records_are_stored_and_damaged_files_count_as_none(home, plans):
     assert stored_wisdom("flat") == Wisdom((mine,))
 
 
-NAN, INF = float("nan"), float("inf")
-OF_A_RATE = {
-    "rate": (0, NAN, INF, -1e11, "fast", True, None, 10**400, 1e30, 10**30, 1e-300),
-    "m": (0,),
-    "k": (10**30,),
-    "dtype": (32,),
-    "backend": (["numpy"],),
-}
-OF_A_PROFILE = {
-    "bandwidth": (0, 5e-324),
-    "combine_rate": ("fast", 1e300),
-    "caches": ([10**30],),
-    "call_overhead": (NAN, -1.0, 1e300),
-    "gemm": (7,),
-    "id": (5,),
-    "versions": ([1], [[["numpy"], 2]]),
-    "source": ("guessed",),
-    "colour": ("blue",),
-}
-DAMAGES = [("gemm", name, value) for name, values in OF_A_RATE.items() for value in values]
-DAMAGES += [("", name, value) for name, values in OF_A_PROFILE.items() for value in values]
+DAMAGES = [("gemm", name, value) for name, values in table(__file__, "rates") for value in (*values, None, 10**400)]
+DAMAGES += [("", name, value) for name, values in table(__file__, "profiles") for value in values]
 """The list whose first entry is damaged (or the profile itself), a field, and a value that it cannot have."""
 
 GOOD = (GemmRate("float32", 64, 64, 64, 1e11, "whole", "numpy"),)

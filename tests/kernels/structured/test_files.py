@@ -10,6 +10,7 @@ from lcma.kernels.kronecker import FactoredMatrix
 from lcma.kernels.structured.matrix import is_operand_file
 
 from ...refusal import refuses, refuses_with
+from ..cases import each
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
@@ -45,31 +46,18 @@ def test_bfloat16_is_stored_as_its_bits(tmp_path):
     refuses("must end in", kronecker.save, tmp_path / "k.bin", matrix)
 
 
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"x": np.zeros(3)}, "has no array 'patterns' or 'block_low_rank'"),
-        ({"patterns": np.zeros((2, 3), np.int64)}, r"patterns has shape \(2, 3\)"),
-        ({"patterns": np.ones((1, 4))}, "patterns is float64"),
-        ({"patterns": np.zeros((1, 4), np.int64)}, "positive integer"),
-        ({"patterns": np.ones((100_000, 4), np.int64)}, r"patterns has shape \(100000, 4\)"),
-        ({"patterns": np.array([[1, 2, 2, 1]])}, r"factor1 must hold a factor \(1, 1, 2, 2\)"),
-        ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros((2, 2))}, r"shape \(2, 2\) is there"),
-        ({"patterns": np.array([[1, 2, 2, 1]]), "factor1": np.zeros(1 << 16)}, r"shape \(65536,\) is there"),
-        ({"patterns": np.array([[1, 2, 2, 1], [1, 3, 2, 1]])}, "patterns 1 and 2 do not compose"),
-        ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[["text"]]]])}, "str128, which holds"),
-        ({"patterns": np.array([[1, 1, 1, 1]]), "factor1": np.array([[[[{}]]]], object)}, "object, which holds"),
-        ({"block_low_rank": np.zeros(6, np.int64)}, r"shape \(6,\)"),
-        ({"block_low_rank": np.zeros(7)}, "whole numbers are needed"),
-        ({"block_low_rank": np.array([3, 4, 4, 1, 1, 1, 0])}, "names no structure"),
-        ({"block_low_rank": np.array([0, 4, 4, 1, 1, 5, 0])}, "exceeds the shorter side"),
-        ({"block_low_rank": np.array([0, 4, 4, 1, 1, 2, 0])}, r"factor1 must hold a factor \(4, 2\)"),
-        ({"block_low_rank": np.zeros(100_000, np.int64)}, r"block_low_rank has shape \(100000,\)"),
-    ],
-)
+def array(value):
+    """The array of a list, or zeros of a shape and dtype."""
+    if not isinstance(value, str):
+        return np.array(value)
+    shape, _, dtype = value.partition(":")
+    return np.zeros(tuple(map(int, shape.split("x"))), dtype)
+
+
+@each("arrays, message", __file__, "files")
 def test_files_that_hold_none_name_what_is_wrong(tmp_path, arrays, message):
     path = tmp_path / "bad.npz"
-    np.savez(path, **arrays)
+    np.savez(path, **{name: array(value) for name, value in arrays.items()})
     with pytest.raises(SchemeFormatError, match=message) as caught:
         kronecker.load(path)
     assert str(path) in str(caught.value)

@@ -1,4 +1,4 @@
-"""The products of a GPU on tensors of a processor: views, rewritten factors, gradients of the parameters, bad input."""
+"""The products of a GPU on tensors of a processor: views, rewritten factors, gradients; beyond 2^31 on one."""
 
 import itertools
 
@@ -22,6 +22,7 @@ from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided
 from lcma.kernels.torch.structured_products import _Repeat
 
 from ...refusal import refuses
+from ..cases import STRUCTURE, each
 
 
 @pytest.mark.parametrize("strategy", ["strided", "widened", "dense"])
@@ -262,3 +263,21 @@ def factors_of(*shapes, dtype=torch.float32):
 def test_only_factors_that_pass_the_checks_are_multiplied_without_them(factors, fit):
     repeat = _Repeat(None, SHAPES, "float32")
     assert repeat.fits(factors, torch.float32, torch.device("cpu")) is fit
+
+
+BATCH = 25_088
+
+FAR = {"float16": 5e-3, "float32": 1e-5, "fp32-accurate": 1e-5}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="operands of 13 GB need a GPU")
+@each("strategy, dtype, layout, structure", __file__, "long", **STRUCTURE)
+def test_the_product_is_right_beyond_two_billion_elements(strategy, dtype, layout, structure):
+    request = factored_request(structure, BATCH, dtype, layout, device="cuda")
+    bench = CudaBench()
+    a, b, out = bench.operands(request, 0)
+    out.fill_(torch.nan)
+    assert max(b.numel(), out.numel()) > 2**31
+    found = decision_for(request, strategy=strategy).plan.build().run(a, b, out)
+    assert bench.errors(request, a, b)(found) <= FAR[dtype]
