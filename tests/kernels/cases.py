@@ -15,7 +15,7 @@ def table(file: str, name: str) -> Any:
     return tomllib.loads(Path(file).with_name("cases.toml").read_text(encoding="utf-8"))[name]
 
 
-def each(names: str, file: str, name: str, **read: Any) -> pytest.MarkDecorator:
+def each(names: str, file: str, name: str, /, **read: Any) -> pytest.MarkDecorator:
     """A test for each row of a table, whose columns have these names; `read` makes the argument of a column's value."""
     columns = names.replace(" ", "").split(",")
     rows = [row if len(columns) > 1 else [row] for row in table(file, name)]

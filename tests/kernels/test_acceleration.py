@@ -76,18 +76,22 @@ def test_products_of_gradients_are_planned_in_training():
     assert fast(net) == ["0", "2"]
 
 
-def test_models_without_such_layers_and_numbers_out_of_range_are_refused():
+def test_models_without_layers_that_gain_are_refused_or_left():
     for net in (nn.ReLU(), nn.Sequential(nn.Conv2d(1, 1, 1))):
         refuses("no linear layer", lcma.accelerate_, net)
     with pytest.raises(PlanError, match="no linear layer that filter_fn accepts"):
         lcma.accelerate_(nn.Sequential(nn.Linear(2, 2)), filter_fn=lambda name, _: False)
     net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
     assert [report.name for report in lcma.accelerate_(net, filter_fn=lambda name, _: name == "1")] == ["1"]
-
-
-def test_halves_of_a_processor_are_left_alone():
     net = nn.Sequential(nn.Linear(8, 8, dtype=torch.bfloat16))
     assert "multiplied in float32 on a processor" in lcma.accelerate_(net)[0].refused
+
+    class Shard(nn.Parameter):
+        pass
+
+    layer = FastLinear(4, 3)
+    layer.weight = Shard(layer.weight.detach())
+    refuses("sharded", layer.pack, 8)
 
 
 def test_products_and_gradients_of_both_kinds_are_those_of_the_plain_model():
@@ -178,7 +182,7 @@ def test_compiled_layers_drop_packed_sums_too(packable, change):
     torch.testing.assert_close(compiled(x), x @ layer.weight.t())
 
 
-def test_restored_layers_have_plain_parameters(packable):
+def test_restored_layers_have_plain_parameters_and_another_optimizer_leaves_the_sums(packable):
     net = nn.Sequential(FastLinear(4, 3))
     weight = net[0].weight
     net[0].pack(8)
@@ -188,9 +192,6 @@ def test_restored_layers_have_plain_parameters(packable):
     weight.data.mul_(2)
     step(net[0])
     refuses("a ReLU cannot be converted in place to a FastLinear", FastLinear.convert_, nn.ReLU())
-
-
-def test_a_step_of_another_optimizer_leaves_the_sums(packable):
     layer, other = FastLinear(4, 3), nn.Linear(2, 2)
     layer.pack(8)
     other(torch.ones(1, 2)).sum().backward()
@@ -213,15 +214,6 @@ def test_packed_layers_are_copied_and_stored_without_their_sums(packable):
     weight.data.zero_()  # the layer is gone: nothing to drop
     stored.seek(0)
     assert list(torch.load(stored)) == ["weight", "bias"]
-
-
-def test_parts_of_sharded_weights_are_not_packed():
-    class Shard(nn.Parameter):
-        pass
-
-    layer = FastLinear(4, 3)
-    layer.weight = Shard(layer.weight.detach())
-    refuses("sharded", layer.pack, 8)
 
 
 def test_memory_is_spent_on_the_layers_that_gain_most_a_byte(monkeypatch):

@@ -79,16 +79,13 @@ def test_syrk(choice, lower):
         np.testing.assert_array_equal(syrk(a, lower, True, **choice), triangular(a.T @ a, not lower))
 
 
-def test_a_gram_product_makes_its_sums_in_one_pass_over_the_matrix():
+def test_products_are_grouped_and_a_gram_product_makes_its_sums_once():
     triangle = Triangle("out", shared=True)
     program = scheme_program(lcma.resolve("eca-stage1")[0], triangle)
     names = [stage.name for stage in Level(program, (64, 64, 64), "float64", (False, True, False), GROUPED).stages()]
     assert names[0] == "sums of A"
     assert "sums of B" not in names
-
-
-def test_products_that_feed_one_sum_are_one_product():
-    """ECA's h1..h4 are all of S1: one product with a four times longer inner dimension, in its place."""
+    # ECA's h1..h4 are all of S1: one product with a four times longer inner dimension, in its place.
     program = scheme_program(lcma.resolve("eca-stage1")[0], Triangle("out"))
     store = Level(program, (64, 64, 64), "float64", (False,) * 3, GROUPED).store
     assert len(store.grouped.groups) == 28
@@ -106,15 +103,12 @@ def test_masks(shape):
     np.testing.assert_array_equal(masked_matmul(a, b, mask), (a @ b) * blocks)
 
 
-def test_a_mask_in_letters_by_hand_and_by_a_scheme():
+def test_a_mask_in_letters_by_hand_and_by_a_scheme_and_strays_are_seen():
     rng, letters = np.random.default_rng(6), ["L000", "FL00", "FFL0", "FFFL"]
     a, b = drawn(rng, 40, 9), drawn(rng, 9, 40)
     for scheme in (None, "eca-stage1"):
         np.testing.assert_array_equal(masked_matmul(a, b, letters, scheme=scheme), np.tril(a @ b))
     assert not masked_matmul(a[:6], b[:, :4], ["00L", "000", "000"]).any()  # of the last column no element is there
-
-
-def test_strays_are_seen():
     clean = np.tril(np.ones((200, 200)))
     assert not has_nonzero_outside_triangle(clean, False)
     for place, value in (((3, 199), np.nan), ((10, 11), 1e-300)):

@@ -111,7 +111,7 @@ def test_large_maps_are_cut_into_pieces(monkeypatch, strassen):
             np.testing.assert_array_equal(actual, expected[place])
 
 
-def test_flattened_levels_compute_the_nested_product(strassen, classical):
+def test_flattened_levels_compute_the_nested_product_and_halves_need_a_program(strassen, classical):
     outer, inner = program_of(strassen), program_of(classical("1x2x3"))
     flat = flatten(outer, inner)
     assert flat.target.shape == (2, 4, 6)
@@ -119,6 +119,9 @@ def test_flattened_levels_compute_the_nested_product(strassen, classical):
     rng = np.random.default_rng(3)
     a, b = rng.integers(-9, 9, (4, 8)), rng.integers(-9, 9, (8, 12))
     np.testing.assert_array_equal(evaluate(flat, a, b), a @ b)
+    outer = program_of(lcma.resolve("eca-stage1")[0])
+    with pytest.raises(PlanError, match="half-out products of 4x4x4:tri-out need a program on a grid 2x2x2"):
+        flatten(outer, program_of(classical("2x2x2")))
 
 
 @pytest.mark.parametrize(("side", "upper"), [(side, upper) for side in ("out", "left", "right") for upper in (0, 1)])
@@ -133,12 +136,6 @@ def test_flattened_halves_are_proven_for_the_finer_triangle(side, upper):
     proof = lcma.check_program(flat)
     assert proof.wrong == 0
     assert (proof.proof.full, proof.proof.half) == (24 * 7 + 10 * 2, 4 * 10)
-
-
-def test_halves_without_a_program_are_refused(classical):
-    outer = program_of(lcma.resolve("eca-stage1")[0])
-    with pytest.raises(PlanError, match="half-out products of 4x4x4:tri-out need a program on a grid 2x2x2"):
-        flatten(outer, program_of(classical("2x2x2")))
 
 
 def test_a_damaged_cache_is_written_anew(home):

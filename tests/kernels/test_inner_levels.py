@@ -124,7 +124,7 @@ def test_a_level_for_other_products_is_refused_by_name(inner):
         refuses(f"^{re.escape(str(target))} does not compute the full products of ", call)
 
 
-def test_half_products_may_be_computed_by_general_schemes_and_by_those_of_their_triangle_alone():
+def test_levels_of_halves_grams_and_stored_chains():
     outer = lcma.program_of(lcma.resolve("eca-stage1")[0])
     for name, fits in (("strassen", True), ("eca-stage1", True), ("eca-stage2", False), ("naive:2x2x2:gram", False)):
         inner = {ProductKind.HALF_OUT: lcma.program_of(lcma.resolve(name)[0])}
@@ -132,21 +132,15 @@ def test_half_products_may_be_computed_by_general_schemes_and_by_those_of_their_
             assert dict(outer.nested(inner).inner) == inner
         else:
             refuses(r"does not compute the half-out products of .* or for tri-out$", outer.nested, inner)
+    a = np.arange(4.0).reshape(2, 2)
+    np.testing.assert_array_equal(lcma.syrk(a, scheme="naive:2x2x2:gram"), np.tril(a @ a.T))
+    ring = exact_ring("Z")
+    strassen, other = (f"{shipped(name).scheme.digest}@mkn" for name in ("strassen", "eca-stage1"))
+    assert restored_chain(f"{strassen}/{strassen}", ring).label == "2x2x2:7 2x2x2:7"
+    assert restored_chain(other, ring) is restored_chain(f"{strassen}/{other}", ring) is None
 
 
 @pytest.mark.parametrize("name", OF_OTHERS)
 def test_layers_multiply_by_schemes_for_general_matrices_alone(name):
     torch = pytest.importorskip("torch")
     refuses(r"a layer multiplies general matrices$", lcma.FastLinear.from_linear, torch.nn.Linear(16, 16), scheme=name)
-
-
-def test_a_scheme_for_a_matrix_and_its_transpose_multiplies_these():
-    a = np.arange(4.0).reshape(2, 2)
-    np.testing.assert_array_equal(lcma.syrk(a, scheme="naive:2x2x2:gram"), np.tril(a @ a.T))
-
-
-def test_a_stored_chain_of_exact_levels_is_of_schemes_for_general_products():
-    ring = exact_ring("Z")
-    strassen, other = (f"{shipped(name).scheme.digest}@mkn" for name in ("strassen", "eca-stage1"))
-    assert restored_chain(f"{strassen}/{strassen}", ring).label == "2x2x2:7 2x2x2:7"
-    assert restored_chain(other, ring) is restored_chain(f"{strassen}/{other}", ring) is None

@@ -82,15 +82,11 @@ def test_a_module_at_several_places_is_converted_at_all(kind):
 
 
 @both_rules
-def test_a_module_that_is_selected_under_one_of_its_names_only_is_left(kind):
+def test_weights_that_are_tied_or_of_layers_selected_by_one_name_only_are_left(kind):
     net = nn.ModuleDict({"first": linear(), "own": linear()})
     net["second"] = net["first"]
     found = convert(net, kind, lambda name, _: name != "second")
     assert found == {"first": "it is second too, which is not selected", "own": None}
-
-
-@both_rules
-def test_tied_weights_are_left(kind):
     net = nn.ModuleDict({"embedding": nn.Embedding(16, 16), "head": linear(), "up": linear(), "down": linear()})
     net["of_one_memory"] = linear()
     net["head"].weight = net["embedding"].weight
@@ -127,13 +123,15 @@ def test_weights_that_a_module_holds_without_a_parameter_are_left(kind, how, lab
 
 
 @both_rules
-def test_layers_of_which_a_module_holds_a_method_are_left(kind):
+def test_layers_whose_method_is_held_and_models_that_are_layers_are_left(kind):
     net = Around(linear())
     net.product = net.fc.forward
     assert convert(net, kind) == {"fc": "product holds a method of it"}
     net = Around(linear())
     net.steps = [abs, net.fc.forward]
     assert convert(net, kind) == {"fc": "steps holds a method of it"}
+    refuses("is a torch module, not dict", reasons, {}, kind)
+    refuses("itself a linear layer", reasons, linear(), kind)
 
 
 @both_rules
@@ -245,23 +243,20 @@ def test_layers_whose_product_is_another_are_left(kind):
     assert reasons(net, kind) == table(__file__, "others")
 
 
-def test_a_lazy_layer_is_converted_after_the_first_run():
+def test_a_layer_is_converted_by_its_own_size_once_it_has_data():
     net = nn.Sequential(nn.LazyLinear(16))
     net(torch.randn(3, 16))
     assert convert(net, "low-rank") == {"0": None}
-
-
-def test_weights_without_data_are_planned_and_not_compressed():
     net = nn.Sequential(linear(device="meta"), linear())
     assert convert(net, "low-rank") == {"0": "its weight has no data (device meta); load it first", "1": None}
     assert convert(nn.Sequential(linear(device="meta")), "accelerate") == {"0": None}
-
-
-def test_a_weight_of_another_size_than_the_module_says_is_compressed_by_its_own():
     net = nn.Sequential(linear())
     net[0].weight, net[0].bias = nn.Parameter(torch.randn(8, 16)), None
     assert convert(net, "low-rank") == {"0": None}
     assert net(torch.randn(3, 16)).shape == (3, 8)
+    net = nn.Sequential(linear(), linear())
+    convert(net, "low-rank")
+    assert set(reasons(net, "monarch").values()) == {"it is a LowRankLinear, whose forward may not be a plain product"}
 
 
 @both_rules
@@ -274,18 +269,6 @@ def test_a_model_that_was_compiled_runs_its_new_layers(kind):
         net[0].recipe = "strassen"
     assert not torch.equal(compiled(x), before)
     assert torch.equal(compiled(x), net(x))
-
-
-def test_a_second_compression_says_what_the_layers_are():
-    net = nn.Sequential(linear(), linear())
-    convert(net, "low-rank")
-    assert set(reasons(net, "monarch").values()) == {"it is a LowRankLinear, whose forward may not be a plain product"}
-
-
-@both_rules
-def test_no_model_and_a_model_that_is_a_layer_are_refused(kind):
-    refuses("is a torch module, not dict", reasons, {}, kind)
-    refuses("itself a linear layer", reasons, linear(), kind)
 
 
 @every_kind
@@ -459,8 +442,20 @@ class LooksUpToPrint(LowRankUpdate):
         return {name: child.weight.norm() for name, child in self.named_children()}
 
 
-def test_a_lookup_in_a_method_that_forward_does_not_call_does_not_hinder():
+def test_only_methods_and_hooks_that_can_run_hinder():
     assert reasons(nn.Sequential(LooksUpToPrint(linear())), "low-rank") == {"0.base": None}
+    net = nn.Sequential(CallsInstead(linear()), Extends(linear()))
+    assert reasons(net, "low-rank") == {"0.base": None, "1.base": "Extends.forward reads its weight"}
+    net = nn.Sequential(Around(linear()))
+    net[0].register_forward_hook(lambda module, _, y: y + module.fc.weight.sum())
+    assert reasons(net, "low-rank") == {"0.fc": "Around.forward_hooks[0] reads its weight"}
+    net = nn.Sequential(Calls(linear()))
+    assert reasons(net, "low-rank") == {"0.base": None}
+    assert net(torch.randn(3, 16)).shape == (3, 16)
+    net = nn.Sequential(Around(linear()))
+    around = net[0]
+    around.forward = lambda x: functional.linear(x, around.fc.weight)
+    assert reasons(net, "low-rank") == {"0.fc": "Around.forward reads its weight"}
 
 
 class CallsInstead(Reads):
@@ -471,27 +466,3 @@ class CallsInstead(Reads):
 class Extends(Reads):
     def forward(self, x):
         return super().forward(x) + 1
-
-
-def test_only_methods_that_can_run_count():
-    net = nn.Sequential(CallsInstead(linear()), Extends(linear()))
-    assert reasons(net, "low-rank") == {"0.base": None, "1.base": "Extends.forward reads its weight"}
-
-
-def test_hooks_of_a_module_above_are_seen():
-    net = nn.Sequential(Around(linear()))
-    net[0].register_forward_hook(lambda module, _, y: y + module.fc.weight.sum())
-    assert reasons(net, "low-rank") == {"0.fc": "Around.forward_hooks[0] reads its weight"}
-
-
-def test_wrappers_that_call_their_layer_and_methods_that_initialise_do_not_hinder():
-    net = nn.Sequential(Calls(linear()))
-    assert reasons(net, "low-rank") == {"0.base": None}
-    assert net(torch.randn(3, 16)).shape == (3, 16)
-
-
-def test_a_method_that_was_replaced_on_an_instance_is_seen():
-    net = nn.Sequential(Around(linear()))
-    around = net[0]
-    around.forward = lambda x: functional.linear(x, around.fc.weight)
-    assert reasons(net, "low-rank") == {"0.fc": "Around.forward reads its weight"}

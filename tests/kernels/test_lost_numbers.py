@@ -84,24 +84,21 @@ def test_coefficients_that_int64_does_not_hold_are_refused(what, place):
         lcma.Scheme.from_arrays(target, *arrays)
 
 
-def test_uint64_coefficients_that_fit_are_kept():
+def test_uint64_coefficients_and_common_denominators_are_kept():
     u, v, w = (factor.dense for factor in lcma.resolve("naive:2x2x2")[0].factors)
     scheme = lcma.Scheme.from_arrays(lcma.parse_target("2x2x2"), *(x.astype(np.uint64) for x in (u, v, w)))
     assert scheme == lcma.resolve("naive:2x2x2")[0]
     largest = lcma.Scheme.from_arrays(lcma.parse_target("1x1x1"), one(np.uint64((1 << 62) - 1)), one(1), one(1))
     assert largest.coefficients[-1] == (1 << 62) - 1
-
-
-@pytest.mark.parametrize("denominator", [0, -2, 1.0, 1.5, 1 << 62, 1 << 63, np.uint64(1 << 63), "2", None])
-def test_denominators_are_whole_numbers_that_fit(denominator):
-    with pytest.raises(SchemeFormatError, match=r"denominators must be whole numbers from 1 to 2\^62"):
-        lcma.Scheme.from_arrays(lcma.parse_target("1x1x1"), one(1), one(1), one(1), Q, denominators=(1, denominator, 1))
-
-
-def test_factors_over_a_common_denominator_beyond_int64_are_python_integers():
     first, second = Factor.from_dense(one(3), (1 << 61) - 1), Factor.from_dense(one(5), 1 << 61)
     both = first.stacked(second)
     assert both.large
     assert [value for r in range(2) for _, value in both.coefficients(r)] == [
         value for factor in (first, second) for _, value in factor.coefficients(0)
     ]
+
+
+@pytest.mark.parametrize("denominator", [0, -2, 1.0, 1.5, 1 << 62, 1 << 63, np.uint64(1 << 63), "2", None])
+def test_denominators_are_whole_numbers_that_fit(denominator):
+    with pytest.raises(SchemeFormatError, match=r"denominators must be whole numbers from 1 to 2\^62"):
+        lcma.Scheme.from_arrays(lcma.parse_target("1x1x1"), one(1), one(1), one(1), Q, denominators=(1, denominator, 1))

@@ -74,28 +74,22 @@ def test_out_may_overlap_an_operand(strassen, draw, layout):
     np.testing.assert_array_equal(out, expected)
 
 
-def test_float_inputs_that_are_not_numbers_stay_so(strassen):
+def test_infinities_stay_and_integers_wrap_as_numpys(strassen):
     a, b = np.ones((4, 4)), np.ones((4, 4))
     a[0, 0] = np.inf
     with np.errstate(invalid="ignore"):
         assert not np.isfinite(matmul(a, b, strassen)[0]).any()
-
-
-def test_integers_wrap_as_numpy_does(strassen):
     rng = np.random.default_rng(9)
     a, b = rng.integers(-(2**63), 2**63 - 1, (2, 17, 17))
     for levels in (0, 2):
         np.testing.assert_array_equal(matmul(a, b, strassen, levels), a @ b)
 
 
-def test_fractions(classical, draw, holds):
+def test_fractions_and_a_scheme_for_every_level(classical, draw, holds, strassen):
     scheme = classical("2x1x2", scale=3)
     a, b = draw((9, 9), "float64"), draw((9, 9), "float64")
     holds(matmul(a, b, scheme), GENERAL, a, b)
     refuses("int64 product needs a scheme over Z", matmul, a.astype(np.int64), b.astype(np.int64), scheme)
-
-
-def test_a_scheme_for_every_level(strassen, classical, draw, holds):
     a, b = draw((50, 47), "float64"), draw((47, 53), "float64")
     holds(matmul(a, b, [classical("1x2x3"), strassen, (classical("3x1x1"),)]), GENERAL, a, b)
 
@@ -202,10 +196,18 @@ def test_the_sums_are_made_once(strassen, draw, no_rates, monkeypatch):
     assert sides == [0]
 
 
-def test_what_does_not_fit(strassen):
+def test_what_cannot_be_prepared_or_does_not_fit_is_refused(strassen):
     prepared = Prepared(np.ones((4, 4)), 4, strassen)
     with pytest.raises(PlanError, match="inner sizes differ"):
         np.ones((4, 5)) @ prepared
+    b = np.ones((8, 8))
+    looped = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:loop").build()
+    refuses(r"use batch(ed)? or tasks", looped.prepare, b)
+    vendor = plan_for(Request(8, 8, 8, "int8", max_abs=1), strategy="vendor").build()
+    refuses("keeps no sums of B", vendor.prepare, b)
+    executor = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:batched").build()
+    refuses("one contiguous matrix", executor.prepare, np.ones((2, 8, 8)))
+    refuses("plan again", executor.run, np.ones((9, 8)), executor.prepare(b))
 
 
 def test_an_executor_takes_its_prepared_operand_in_place_of_b(strassen, draw):
@@ -216,14 +218,3 @@ def test_an_executor_takes_its_prepared_operand_in_place_of_b(strassen, draw):
     np.testing.assert_array_equal(executor.run(a, prepared), expected)
     # B itself is not read any more: its blocks overhang the grid, so that every sum is memory of its own.
     np.testing.assert_array_equal(executor.run(a, replace(prepared, b=np.full_like(b, np.nan))), expected)
-
-
-def test_what_cannot_be_prepared(strassen):
-    b = np.ones((8, 8))
-    looped = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:loop").build()
-    refuses(r"use batch(ed)? or tasks", looped.prepare, b)
-    vendor = plan_for(Request(8, 8, 8, "int8", max_abs=1), strategy="vendor").build()
-    refuses("keeps no sums of B", vendor.prepare, b)
-    executor = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:batched").build()
-    refuses("one contiguous matrix", executor.prepare, np.ones((2, 8, 8)))
-    refuses("plan again", executor.run, np.ones((9, 8)), executor.prepare(b))

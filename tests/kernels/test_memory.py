@@ -53,6 +53,10 @@ def decide(flat):
 
 def test_auto_takes_a_leaner_plan_and_says_why(decide, scarce):
     plenty = decide()
+    lean = decide(kept_bytes=plenty.plan.workspace // 3)
+    assert lean.plan.workspace <= plenty.plan.workspace // 3
+    assert any("kept between calls" in reason for _, reason in lean.refused)
+    plenty = decide()
     scarce(plenty.plan.workspace // 3)
     lean = decide()
     assert lean.plan.candidate.strategy == "scheme"
@@ -61,13 +65,6 @@ def test_auto_takes_a_leaner_plan_and_says_why(decide, scarce):
     assert any("bytes of workspace, and" in reason and "are free" in reason for _, reason in lean.refused)
     scarce(0)
     assert decide().plan.candidate.strategy == "vendor"
-
-
-def test_auto_takes_no_more_than_stays_at_hand_between_calls(decide):
-    plenty = decide()
-    lean = decide(kept_bytes=plenty.plan.workspace // 3)
-    assert lean.plan.workspace <= plenty.plan.workspace // 3
-    assert any("kept between calls" in reason for _, reason in lean.refused)
 
 
 def test_a_named_scheme_runs_by_the_method_that_fits(strassen, scarce, no_rates):
@@ -243,10 +240,13 @@ def test_programs_are_stored_and_proven_when_they_are_read(forgetful, strassen, 
     assert path.read_text() == text
 
 
-def test_keys_tell_apart_what_digests_do_not(classical, strassen):
+def test_keys_tell_apart_what_digests_do_not_and_two_levels_cost_what_their_product_does(classical, strassen):
     plain, scaled = classical("1x1x2"), classical("1x1x2", scale=3)
     assert plain.digest == scaled.digest
     assert len({key_of(scheme) for scheme in (plain, scaled, strassen, strassen.replace(ring=Z2))}) == 4
+    among = SchemePool.of([strassen])
+    both = next(entry for entry in among.entries if entry.is_flattened)
+    np.testing.assert_array_equal(among.costs.packed()[:, -1], costs_of(both.scheme).packed())
 
 
 def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the_catalogue_changed(
@@ -285,12 +285,6 @@ def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the
     forgetful()
     assert len(scheme_pool().entries) == len(good["entries"])
     assert json.loads(path.read_text()) == good
-
-
-def test_costs_of_two_levels_are_those_of_their_tensor_product(strassen):
-    among = SchemePool.of([strassen])
-    both = next(entry for entry in among.entries if entry.is_flattened)
-    np.testing.assert_array_equal(among.costs.packed()[:, -1], costs_of(both.scheme).packed())
 
 
 def test_others_are_seen(monkeypatch):

@@ -50,13 +50,10 @@ def test_a_long_inner_size_and_a_batch(strassen, levels):
     np.testing.assert_array_equal(matmul(a, b, scheme, levels, max_abs=63), exactly(a, b))
 
 
-def test_the_classical_product_takes_all_of_int8():
+def test_int8_is_used_whole_and_blocks_that_leave_int32_come_back():
     a = np.full((3, DEPTH + 1), -128, np.int8)
     np.testing.assert_array_equal(matmul(a, a.T, max_abs=128), exactly(a, a.T))
-
-
-def test_products_of_blocks_that_leave_int32_come_back():
-    """An element of H may be larger than any of C: it overflows, and so does what takes it away again."""
+    # An element of H may be larger than any of C: it overflows, and so does what takes it away again.
     leaf, pool = Leaf((1, 1 << 18, 1), "int8"), Pool()
     a = np.full((1, 1 << 18), 127, np.int8)
     out = np.zeros((1, 1), np.int32)
@@ -72,13 +69,6 @@ def scaled() -> Scheme:
     return Scheme.from_arrays(Target.general(1, 1, 1), one, [[[1]], [[2]]], [[[3]], [[-1]]], name="scaled")
 
 
-def test_other_coefficients_than_one(scaled):
-    rng = np.random.default_rng(3)
-    a, b = drawn(rng, (5, 7), 63), drawn(rng, (7, 4), 63)
-    np.testing.assert_array_equal(matmul(a, b, scaled, max_abs=63), exactly(a, b))
-    refuses(": 63 is the largest", matmul, a, b, scaled, max_abs=64)
-
-
 def test_the_rule_is_that_of_the_coefficients(strassen, scaled):
     program = program_for(strassen)
     assert [side.factor for side in reach(program)] == [2, 2]
@@ -88,6 +78,10 @@ def test_the_rule_is_that_of_the_coefficients(strassen, scaled):
     # k L^2 of an element of C: 2^20 times 45^2 is less than 2^31, 2^20 times 46^2 is more.
     assert largest_allowed(program, Request(8, 1 << 20, 8, "int8", max_abs=1)) == 45
     assert largest_allowed(program, Request(8, 1 << 20, 8, "int32", max_abs=1)) == 45
+    rng = np.random.default_rng(3)
+    a, b = drawn(rng, (5, 7), 63), drawn(rng, (7, 4), 63)
+    np.testing.assert_array_equal(matmul(a, b, scaled, max_abs=63), exactly(a, b))
+    refuses(": 63 is the largest", matmul, a, b, scaled, max_abs=64)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])

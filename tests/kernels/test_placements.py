@@ -96,14 +96,11 @@ def test_local_products_and_gradients_assemble_to_the_whole_ones(a_shape, b_shap
     assert allowed >= 16
 
 
-def test_every_refusal_names_placements_that_have_a_rule():
+def test_refusals_name_placements_that_have_a_rule():
     for b_shape in ((5, 2), (4, 5, 2)):
         for of_b in itertools.product(placements_of(b_shape), repeat=2):
             b = ShardedOperand(of_b, b_shape)
             assert product_rule(ShardedOperand(fitting_left((4, 3, 5), b), (4, 3, 5)), b).result
-
-
-def test_a_pair_that_needs_a_redistribution_is_refused_with_the_call():
     a, b = ShardedOperand((Shard(1), Replicate()), (8, 6)), ShardedOperand((Shard(1), Partial()), (6, 4))
     with pytest.raises(lcma.PlanError) as refused:
         product_rule(a, b)
@@ -113,8 +110,5 @@ def test_a_pair_that_needs_a_redistribution_is_refused_with_the_call():
     average = ShardedOperand((Partial("avg"), Replicate()), (6, 4))
     refuses(r"b\.redistribute", product_rule, a, average)
     assert shown(average.placements) != shown((Partial(), Replicate()))
-
-
-def test_the_transposed_operand_has_transposed_shards():
     weight = ShardedOperand((Shard(0), Shard(1), Replicate(), Partial()), (12, 16))
     assert weight.transposed() == ShardedOperand((Shard(1), Shard(0), Replicate(), Partial()), (16, 12))

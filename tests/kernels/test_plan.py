@@ -109,13 +109,10 @@ def test_limits(strassen):
     assert any("bytes of workspace, more than" in reason for _, reason in tight.refused)
     assert plan_for(Request(256, 256, 256, "int64", max_error=1e-12), strassen)
     assert plan_for(Request(256, 256, 256, "float64", max_error=1e-12), strassen)
-
-
-def test_an_error_that_is_no_number_is_refused():
     refuses("max_error must be positive", Request, 1, 1, 1, max_error=float("nan"))
 
 
-def test_digests_tell_plans_apart(strassen, classical):
+def test_a_plan_has_its_digest_and_runs_its_own_request_only(strassen, classical):
     request = Request(8, 8, 8)
     plans = [
         plan_for(request, strassen),
@@ -128,15 +125,9 @@ def test_digests_tell_plans_apart(strassen, classical):
     ]
     assert len({one.digest for one in plans}) == len(plans)
     assert plan_for(request, strassen).digest == plans[0].digest
-
-
-def test_a_plan_runs_its_own_request_only(strassen):
     executor = plan_for(Request(8, 8, 8, "float64"), strassen).build()
     refuses("plan again", executor.run, np.ones((8, 9)), np.ones((9, 8)))
     refuses("stored by", executor.run, np.ones((8, 8)).T[::-1], np.ones((8, 8)))
-
-
-def test_the_executor_of_a_request_is_kept(strassen):
     same = Request(3, 1, 1, "int64")
     assert executor_for(same, strassen) is executor_for(same, strassen)
 
@@ -203,11 +194,8 @@ def test_a_name_is_that_of_a_dtype_and_a_precision(arithmetic):
     assert (f" in {arithmetic.precision}" in str(request)) == (arithmetic.precision is not None)
 
 
-def test_former_names_are_read():
+def test_requests_of_different_precisions_differ_and_former_names_are_read():
     assert {arithmetic_of(former).name for former in FORMER_NAMES} == set(FORMER_NAMES.values())
-
-
-def test_requests_of_different_precisions_differ():
     plain, rounded = (Request(8, 8, 8, device="cuda", precision=one) for one in (None, "tf32"))
     assert plain != rounded
     assert hash(plain) != hash(rounded)
@@ -224,7 +212,7 @@ def decide(flat, machine_of):
     return decided
 
 
-def test_large_products_take_a_scheme_and_small_or_thin_ones_do_not(decide):
+def test_auto_follows_the_sizes_the_error_bound_and_what_is_known_of_the_machine(decide):
     large = decide(Request(4096, 4096, 4096))
     assert (large.plan.candidate.strategy, large.plan.candidate.method) == ("scheme", "batched")
     assert large.plan.seconds < 0.85 * large.baseline.seconds
@@ -233,15 +221,9 @@ def test_large_products_take_a_scheme_and_small_or_thin_ones_do_not(decide):
         assert decide(Request(*sizes)).plan.candidate.strategy == "vendor"
     thin = decide(Request(3, 4096, 4096))
     assert "memory-bound (Eq. 8" in thin.reason
-
-
-def test_a_machine_without_rates_multiplies_as_the_library_does(decide):
     decision = decide(Request(4096, 4096, 4096), Profile("none", "test"))
     assert decision.plan.candidate.strategy == "vendor"
     assert "lcma doctor --profile" in decision.reason
-
-
-def test_the_error_bound_is_respected(decide):
     free = decide(Request(4096, 4096, 4096))
     tight = decide(Request(4096, 4096, 4096, max_error=3e-3))
     assert tight.plan.candidate.strategy == "scheme"
@@ -276,7 +258,7 @@ def test_published_machines_are_marked(decide):
     refuses("not known; choose one of amd-epyc-9k84", find_profile, "no such machine")
 
 
-def test_the_layers_of_the_models():
+def test_workloads_have_the_layers_of_the_models_and_infinities_are_reported():
     counts = {model: sum(layer.model == model for layer in layers()) for model in ("DeepSeek-R1", "Qwen3.5-397B")}
     assert counts == {"DeepSeek-R1": 11, "Qwen3.5-397B": 7}
     assert len(layers()) == 24
@@ -284,6 +266,8 @@ def test_the_layers_of_the_models():
     assert len(taken) == 24
     assert len({layer for _, layer in taken}) > 12
     assert max(m for m, _ in taken) <= 8192
+    assert finite(np.ones(3), np.ones((2, 2)))
+    assert not finite(np.ones(3), np.array([np.inf]))
 
 
 def test_small_products_are_numpys_own(monkeypatch):
@@ -331,11 +315,6 @@ def test_a_plan_asks_for_the_free_memory_once_or_twice(flat):
     assert found.plan.workspace <= 1e9
     assert any("are free" in reason for _, reason in found.refused)
     assert 1 <= len(asked) <= 3
-
-
-def test_infinities_are_reported():
-    assert finite(np.ones(3), np.ones((2, 2)))
-    assert not finite(np.ones(3), np.array([np.inf]))
 
 
 def test_few_values_are_alive_at_once(strassen):

@@ -4,7 +4,7 @@ import ast
 import pkgutil
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -145,15 +145,12 @@ def test_the_documentation_has_a_row_for_each(device, family, name):
     assert any(char.isdigit() for char in found[device, family, name])
 
 
-def test_the_products_of_attention_refuse_it_too():
+def test_attention_and_registered_strategies_of_a_removed_name(registered):
     q = np.ones((4, 3))
     for scheme in (None, "strassen"):
         with pytest.raises(PlanError, match=r"strategy halving was removed: .*; use strips"):
             lcma.causal_qk(q, q, strategy="halving", scheme=scheme)
 
-
-def test_a_registered_strategy_of_a_removed_name_is_accepted(registered):
-    @dataclass(frozen=True)
     class Mine(CpuVendor):
         name: str = "scheme"
         device: str = "cuda"

@@ -118,21 +118,21 @@ def test_naive_keeps_ones_alone_and_keeps_them_again(structure):
     assert structure.reason(600, 600) is None
 
 
-def test_naive_keeps_the_triangle_with_its_diagonal_whatever_stands_outside():
+def test_naive_keeps_triangles_and_blocks_whatever_stands_outside():
     rng = np.random.default_rng(0)
     matrices = rng.standard_normal((2, 5, 5))
     spoiled = np.where(np.tri(5) > 0, matrices, np.nan)
     np.testing.assert_array_equal(Triangular().naive(spoiled), np.tril(matrices))
     np.testing.assert_array_equal(Triangular(True).naive(spoiled.swapaxes(1, 2)), np.triu(matrices.swapaxes(1, 2)))
-
-
-def test_blocks_of_a_mask_are_equal_but_for_the_last():
     ones = np.ones((7, 5), np.int64)
     kept = mask("F.", ".F").naive(ones)
     expected = np.zeros((7, 5), np.int64)
     expected[:4, :3] = expected[4:, 3:] = 1
     np.testing.assert_array_equal(kept, expected)
     assert kept.dtype == np.int64
+    assert mask("FL").name != mask("LF").name
+    assert mask("FL") == mask("FL")
+    assert mask("F", "L").name != mask("FL").name
 
 
 @pytest.mark.parametrize(("structure", "sizes", "message"), [
@@ -144,12 +144,6 @@ def test_blocks_of_a_mask_are_equal_but_for_the_last():
 def test_sizes_that_do_not_fit_are_refused_with_the_matrix_that_is_meant(structure, sizes, message):
     assert message in structure.reason(*sizes)
     refuses(f"^the product .*{message}", Request, sizes[0], 3, sizes[1], structures=(DENSE, DENSE, structure))
-
-
-def test_names_tell_masks_apart():
-    assert mask("FL").name != mask("LF").name
-    assert mask("FL") == mask("FL")
-    assert mask("F", "L").name != mask("FL").name
 
 
 @pytest.mark.parametrize("side", SIDES)

@@ -144,12 +144,22 @@ def test_what_is_outside_a_triangle_is_not_used_and_has_no_gradient(on_either):
     assert (gradient[:, 6:] == 0).all()
 
 
-def test_complex_operands_have_conjugate_gradients():
+def test_complex_operands_integers_and_halves():
     q, k, a = (drawn(5, 5, dtype=torch.complex128) for _ in range(3))
     same_gradients(causal_qk, lambda x, y: (x @ y.mT).tril(), (q, k))
     same_gradients(causal_pv, lambda x, y: x.tril() @ y, (q, k))
     same_gradients(syrk, lambda x: (x @ x.mT).tril(), (a,))
     assert gradcheck(partial(trmm, side="right", transposed=True), (a, k), check_forward_ad=True)
+    a = torch.randint(-9, 9, (6, 6))
+    assert torch.equal(trmm(a, a), a.tril() @ a)
+    for dtype in (torch.float16, torch.bfloat16):
+        q, k = drawn(8, 5, dtype=dtype), drawn(6, 5, dtype=dtype)
+        product = causal_qk(q, k)
+        assert product.dtype == dtype
+        torch.testing.assert_close(product, (q.float() @ k.float().mT).tril().to(dtype))
+        (gradient,) = torch.autograd.grad(product.sum(), q)
+        wanted = torch.ones(8, 6).tril() @ k.float()
+        torch.testing.assert_close(gradient, wanted.to(dtype))
 
 
 def test_transforms_of_torch_func():
@@ -192,19 +202,6 @@ def test_the_operator_is_sound():
     with FlopCounterMode(display=False) as counter:
         triangular.triangular_mm(a.detach(), b.detach(), Triangle("left"))
     assert counter.get_total_flops() == 2 * (2 * 10 * 3)
-
-
-def test_integers_and_halves():
-    a = torch.randint(-9, 9, (6, 6))
-    assert torch.equal(trmm(a, a), a.tril() @ a)
-    for dtype in (torch.float16, torch.bfloat16):
-        q, k = drawn(8, 5, dtype=dtype), drawn(6, 5, dtype=dtype)
-        product = causal_qk(q, k)
-        assert product.dtype == dtype
-        torch.testing.assert_close(product, (q.float() @ k.float().mT).tril().to(dtype))
-        (gradient,) = torch.autograd.grad(product.sum(), q)
-        wanted = torch.ones(8, 6).tril() @ k.float()
-        torch.testing.assert_close(gradient, wanted.to(dtype))
 
 
 TRIANGLE = ["L000", "FL00", "FFL0", "FFFL"]
@@ -257,10 +254,18 @@ def test_every_derivative_of_a_masked_product(mask):
     assert torch.autograd.gradgradcheck(product, operands, fast_mode=True, check_fwd_over_rev=True)
 
 
-def test_gradients_by_a_scheme():
+def test_masks_by_a_scheme_and_of_other_squares():
     operands = drawn(2, 8, 3), drawn(3, 8)
     product = partial(masked_matmul, mask=["L0", "FL"], scheme=small_scheme())
     assert torch.autograd.gradcheck(product, operands, fast_mode=True)
+    a, b, scheme = drawn(8, 3, grad=False), drawn(3, 8, grad=False), small_scheme()
+    for given in (scheme, (scheme, lcma.certify(scheme))):
+        torch.testing.assert_close(masked_matmul(a, b, ["L0", "FL"], scheme=given), (a @ b).tril())
+    a, b = drawn(6, 3, grad=False), drawn(3, 4, grad=False)
+    assert not masked.by_runs(a, b, kinds_of(["00L", "000", "000"]), "out").any()
+    a, b = torch.ones(8, 3), torch.ones(3, 8)
+    refuses("must be square", masked.by_runs, a, b, kinds_of(["LF"]), "out")
+    refuses("vmap", torch.vmap(masked_matmul, (None, None, 0)), a, b, torch.ones(5, 2, 2, dtype=torch.bool))
 
 
 def test_complex_gradients_and_a_mask_that_is_a_tensor():
@@ -282,23 +287,6 @@ def test_the_operator_of_masks_is_sound_and_compiles():
         return masked_matmul(x, y, mask).sin()
 
     same_gradients(torch.compile(curved, fullgraph=True, backend="aot_eager"), curved, (a, b))
-
-
-def test_runs_of_other_squares_and_several_masks_are_refused():
-    a, b = torch.ones(8, 3), torch.ones(3, 8)
-    refuses("must be square", masked.by_runs, a, b, kinds_of(["LF"]), "out")
-    refuses("vmap", torch.vmap(masked_matmul, (None, None, 0)), a, b, torch.ones(5, 2, 2, dtype=torch.bool))
-
-
-def test_a_scheme_with_its_certificate():
-    a, b, scheme = drawn(8, 3, grad=False), drawn(3, 8, grad=False), small_scheme()
-    for given in (scheme, (scheme, lcma.certify(scheme))):
-        torch.testing.assert_close(masked_matmul(a, b, ["L0", "FL"], scheme=given), (a @ b).tril())
-
-
-def test_half_blocks_beyond_the_edge_are_empty():
-    a, b = drawn(6, 3, grad=False), drawn(3, 4, grad=False)
-    assert not masked.by_runs(a, b, kinds_of(["00L", "000", "000"]), "out").any()
 
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -376,7 +364,7 @@ def test_attention_is_compiled_whole(choice):
     same_gradients(torch.compile(ours, fullgraph=True, backend="aot_eager"), ours, (q, k, v, bias, sinks))
 
 
-def test_sinks_are_a_key_without_a_value():
+def test_sinks_are_a_key_without_a_value_and_a_row_that_sees_nothing_is_zero():
     torch.manual_seed(3)
     q, k, v = (drawn(2, 3, 9, 4, grad=False) for _ in range(3))
     sinks = drawn(3, grad=False)
@@ -385,9 +373,6 @@ def test_sinks_are_a_key_without_a_value():
     output, weights = causal_attention(q, k, v, sinks=sinks, need_weights=True)
     torch.testing.assert_close(weights, extended[..., :-1])
     torch.testing.assert_close(output, extended[..., :-1] @ v)
-
-
-def test_a_row_that_sees_nothing_is_zero():
     q, k, v = (drawn(1, 1, 4, 2) for _ in range(3))
     seen = torch.ones(4, 4, dtype=torch.bool)
     seen[2] = False

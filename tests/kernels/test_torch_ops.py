@@ -71,11 +71,6 @@ def test_forward_ad_and_the_transforms_of_torch_func():
         torch.testing.assert_close(torch.vmap(ours, dims)(x, y), torch.vmap(torch.matmul, dims)(x, y))
 
 
-def test_gradients_by_a_structured_scheme_of_matrices_that_share_an_operand():
-    a, b = drawn(2, 8, 8), drawn(8, 3)
-    same_gradients(partial(lcma.matmul, scheme="2x2x2-tri-left-r6"), lambda x, y: x.tril() @ y, (a, b))
-
-
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_complex_gradients_are_torchs(dtype):
     a, b = drawn(4, 5, dtype=dtype), drawn(5, 3, dtype=dtype)
@@ -110,18 +105,17 @@ def test_tensors_whose_memory_holds_other_numbers_pass_the_dispatcher(view):
     )
 
 
-def test_levels():
+def test_levels_and_gradients_by_a_structured_scheme():
     a, b = drawn(9, 10, grad=False), drawn(10, 11, grad=False)
     for levels in (0, 1, 2, 3):
         torch.testing.assert_close(ops.matmul(a, b, "strassen", levels), a @ b)
     assert ops.recipe_of("strassen", 2) == "strassen/strassen"
-
-
-def test_an_out_has_no_gradient():
+    a, b = drawn(2, 8, 8), drawn(8, 3)
+    same_gradients(partial(lcma.matmul, scheme="2x2x2-tri-left-r6"), lambda x, y: x.tril() @ y, (a, b))
     refuses("no gradient", ops.matmul, drawn(4, 5), drawn(5, 3), out=torch.empty(4, 3, dtype=torch.float64))
 
 
-def test_a_new_m_compiles_nothing_anew():
+def test_one_graph_serves_any_m_and_gradients():
     traced = []
 
     def backend(graph, _):
@@ -137,9 +131,6 @@ def test_a_new_m_compiles_nothing_anew():
         a = drawn(m, 7, grad=False)
         torch.testing.assert_close(doubled(a, b), 2 * a @ b)
     assert len(traced) == 1
-
-
-def test_gradients_under_compile():
     compiled = torch.compile(lambda x, y: ops.bilinear_mm(x, y, "2x2x3").sin(), fullgraph=True, backend="aot_eager")
     same_gradients(compiled, lambda x, y: (x @ y).sin(), (drawn(5, 7), drawn(7, 3)))
 

@@ -38,11 +38,12 @@ def test_operands_are_quantised_to_the_same_bits(sizes, dtype):
     np.testing.assert_array_equal(found.scales.t()[: scales.shape[0]].numpy(), scales)
 
 
-def test_operands_of_any_strides():
+def test_operands_of_any_strides_and_of_zeros():
     a, b = operands(40, 300, 150, torch.float32)
     for quantised in (lambda x: fp8.quantised_rows(x).bits.view(torch.uint8), lambda x: fp8.packed_columns(x.mT)):
         for x in (a, b.mT):
             assert torch.equal(quantised(x.mT.contiguous().mT), quantised(x.contiguous()))
+    assert (fp8.quantised_rows(torch.zeros(20, 130)).scales == 1).all()
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
@@ -56,10 +57,6 @@ def test_an_entry_that_is_not_finite_becomes_nan_and_changes_no_other(bad):
     assert differs.nonzero().tolist() == [[2, 150]]
     assert found.bits.float()[2, 150].isnan()
     assert torch.equal(found.scales, clean.scales)
-
-
-def test_blocks_of_zeros_have_the_scale_1():
-    assert (fp8.quantised_rows(torch.zeros(20, 130)).scales == 1).all()
 
 
 def product_of_bits(a, b, out):

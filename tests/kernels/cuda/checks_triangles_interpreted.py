@@ -51,14 +51,11 @@ def test_a_triangle_is_all_that_is_read_and_written(side, upper, dtype):
         assert not (out - triangular(out, upper)).any()
 
 
-def test_whole_tiles_are_computed_without_a_mask():
+def test_whole_tiles_have_no_mask_and_tiles_beyond_the_triangle_are_left_out():
     a, b = torch.randn(1, 64, 32), torch.randn(1, 32, 64)
     for upper in (False, True):
         got = multiply(a, b, Triangle("out", upper), tile=TILE)
         torch.testing.assert_close(got, triangular(a @ b, upper), rtol=1e-4, atol=1e-5)
-
-
-def test_tiles_beyond_the_triangle_are_left_out():
     count = {upper: len(tile_places(256, 256, Triangle("out", upper), TILE)) for upper in (False, True)}
     assert count == {False: 36, True: 36}  # of 64
     assert len(tile_places(256, 256, Triangle("left"), TILE)) == 64

@@ -450,7 +450,7 @@ def test_a_graph_that_the_driver_refuses_is_launched_as_usual(graphs, places, pr
     assert not graphs.launched
 
 
-def test_a_capture_ends_where_the_work_fails(graphs):
+def test_a_capture_ends_where_the_work_fails_and_needs_a_driver(graphs, monkeypatch):
     def work():
         raise torch.OutOfMemoryError("no memory")
 
@@ -458,9 +458,6 @@ def test_a_capture_ends_where_the_work_fails(graphs):
         assert graph is None
     assert graphs.captures == [("begin", 5), ("end", 5)]
     assert len(graphs.freed) == 1
-
-
-def test_without_a_driver_nothing_is_captured(monkeypatch):
     monkeypatch.setattr(repeated_product, "driver", lambda: None)
     with captured(lambda: pytest.fail("was run"), 0) as graph:
         assert graph is None

@@ -53,13 +53,10 @@ def test_sizes_off_the_segments_are_not_left_to_the_vendor(dtype, least):
         )
 
 
-def test_a_limit_leaves_what_fits():
+def test_a_limit_leaves_what_fits_and_whole_segments_are_another_class():
     bounded = Request(4301, 4301, 4301, "bfloat16", device="cuda", max_workspace=60 << 20)
     plan = decision_for(bounded, strategy="padded").plan
     assert 40 << 20 < plan.workspace <= 60 << 20
-
-
-def test_the_class_of_whole_segments_is_another_on_a_gpu():
     whole, odd = (Request(4096, size, 4096, "bfloat16", device="cuda") for size in (4096, 4301))
     assert class_of(whole) != class_of(odd)
     cpu = [Request(4096, size, 4096, "float32") for size in (4096, 4301)]

@@ -80,12 +80,14 @@ def test_steps_work_the_map(names):
             assert worked(linear, sources, ahead) == expected
 
 
-def test_few_values_are_alive_at_once():
+def test_few_values_are_alive_and_products_that_share_a_sum_have_a_slab_each():
     """A merge keeps its results and little else, however many products there are."""
     whole = flat_program(program("strassen", "strassen", "strassen"))
     assert peak_alive(whole.merge) <= 64 + 24
     assert peak_alive(whole.left) <= 64 + 24
     assert (whole.rank, len(whole.left.results), len(whole.merge.results)) == (343, 343, 64)
+    whole = flat_program(program("5x5x5"))
+    assert len(maps_of(whole.program).left.results) < whole.rank == len(whole.left.results)
 
 
 @pytest.mark.parametrize("itemsize", [2, 4, 8])
@@ -102,11 +104,6 @@ def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
             assert tile.elements * 32 * tile.warps == tile.rows * tile.cols
         assert 0 < tiles[0].ahead <= linear.sources
     assert tile_of(whole.left, itemsize, transposed=True).rows > 1
-
-
-def test_products_that_share_a_sum_have_a_slab_each():
-    whole = flat_program(program("5x5x5"))
-    assert len(maps_of(whole.program).left.results) < whole.rank == len(whole.left.results)
 
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 64])
@@ -220,14 +217,11 @@ def test_what_a_stack_refuses(sizes, dtype, reason):
     assert (SCHEME.can_run(stacked, request, H200) or "") == reason
 
 
-def test_recipes():
+def test_recipes_are_texts_that_are_permuted():
     for text in ("auto", "strassen", "laderman/strassen?@scheme:stack;max_error=0.001;max_workspace=5"):
         assert str(ProductRecipe.parse(text)) == text
     for text in ("", "a//b", "strassen@", "strassen;max_error=big", "strassen;speed=1"):
         refuses("recipe", ProductRecipe.parse, text)
-
-
-def test_permuted_recipes_are_schemes_for_the_other_sizes():
     recipe = ProductRecipe.parse("2x2x3/strassen;max_workspace=9")
     turned = recipe.permuted("mnk")
     assert [scheme.target.shape for scheme in turned.schemes()] == [(2, 3, 2), (2, 2, 2)]
@@ -238,16 +232,13 @@ def test_permuted_recipes_are_schemes_for_the_other_sizes():
 pytestmark = pytest.mark.usefixtures("no_gpu")
 
 
-def test_the_decision_says_what_was_considered():
+def test_the_decision_says_what_was_considered_and_why():
     found = decision("float32", 8192)
     assert found.plan.candidate.source is not None
     assert found.gain > 1.2
     times = [proposal.bound for proposal in found.proposals]
     assert times == sorted(times)
     assert sum(stage.seconds for stage in found.plan.stages) == pytest.approx(found.plan.seconds)
-
-
-def test_small_products_are_the_vendors_and_the_reason_is_given():
     tiny = decision("bfloat16", 256)
     assert (tiny.plan.label, tiny.gain) == ("vendor", 1.0)
     assert "launches alone" in tiny.reason
@@ -365,11 +356,8 @@ def test_no_rate_exceeds_the_published_one_and_large_products_come_near(name):
     assert completed(found) is found
 
 
-def test_measured_profiles_stay_as_they_are():
+def test_measured_profiles_stay_and_half_precision_gains_nothing_where_memory_is_slow():
     assert completed(h200()) is h200()
-
-
-def test_half_precision_gains_nothing_where_memory_is_slow():
     machine = cuda_machine(profile=find_profile("nvidia-a100-40gb"))
     found = decision_for(Request(8192, 8192, 8192, "bfloat16", device="cuda"), machine=machine)
     assert found.is_baseline

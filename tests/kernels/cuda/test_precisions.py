@@ -98,22 +98,16 @@ def test_a_static_operand_is_quantised_before(rows):
     assert static.workspace >= 4096 * 11008
 
 
-def test_sizes_that_the_vendor_refuses_are_left_to_the_baseline():
+def test_sizes_limits_and_batches_that_e4m3_does_not_have_are_the_vendors():
     found = decision("fp8", 2000)
     assert found.is_baseline
     assert "takes k and n in multiples of 128" in found.reason
-
-
-def test_limits_are_respected():
     assert decision("fp8", 8192, max_workspace=1000).is_baseline
-
-
-def test_batches_are_the_vendors():
     found = decision("fp8", 4096, batch_a=(4,), batch_b=(4,))
     assert (found.is_baseline, found.reason) == (True, "products in e4m3 are of one product, not of a batch")
 
 
-def test_a_gpu_without_e4m3_falls_back_with_the_reason(monkeypatch):
+def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch):
     monkeypatch.setattr(fp8, "_capability", lambda device: (8, 0))
     reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
     assert reason == "products in e4m3 need compute capability 8.9, and this GPU has 8.0"
@@ -121,9 +115,6 @@ def test_a_gpu_without_e4m3_falls_back_with_the_reason(monkeypatch):
     found = decision("fp8", 8192)
     assert (found.is_baseline, found.reason) == (True, reason)
     refuses(r"compute capability 8\.9, and this GPU has 8\.0", decision, "fp8", 8192, strategy="fp8-vendor")
-
-
-def test_other_gpus_than_hopper_have_no_block_scales_of_torch(monkeypatch):
     monkeypatch.setattr(fp8, "_capability", lambda device: (8, 9))
     missing = fp8.missing_block_scales.__wrapped__
     assert "on compute capability 9.x only" in missing(torch.device("cuda", 1))
@@ -146,14 +137,11 @@ def test_torch_accepts_the_layouts_of_the_vendors_product():
     assert (tuple(found.shape), found.dtype) == ((20, 256), torch.bfloat16)
 
 
-def test_gradients_are_refused():
+def test_fp8_is_for_inference():
     a = torch.ones(4, 4, dtype=torch.bfloat16, requires_grad=True)
     refuses("products in fp8 have no gradient", lcma.matmul, a, a, precision="fp8")
     with torch.no_grad():
         assert torch.equal(lcma.matmul(a, a, precision="fp8"), a @ a)
-
-
-def test_a_layer_in_fp8_is_for_inference():
     from lcma.kernels.torch.layers import FastLinear
 
     layer = FastLinear(8, 4, precision="fp8").bfloat16()
@@ -187,36 +175,27 @@ def nearest(values):
     return (codes | np.where(np.signbit(values), 0x80, 0)).astype(np.uint8)
 
 
-def test_every_value_is_that_of_its_bits():
+def test_e4m3_is_rounded_to_the_nearest_by_the_definition_of_its_values():
     values = by_definition(EVERY.astype(int))
     np.testing.assert_array_equal(decode(EVERY), values)
     numbers = ~np.isnan(values)
     assert numbers.sum() == 254
     np.testing.assert_array_equal(encode(values[numbers]), EVERY[numbers])
-
-
-def test_ties_and_their_neighbours_are_rounded_to_the_nearest():
     values = np.sort(decode(EVERY[:0x7F]))
     ties = ((values[1:].astype(np.float64) + values[:-1]) / 2).astype(np.float32)
     near = np.concatenate([ties, np.nextafter(ties, np.float32(np.inf)), np.nextafter(ties, np.float32(0))])
     near = np.concatenate([near, -near])
     np.testing.assert_array_equal(encode(near), nearest(near))
-
-
-def test_random_bits_of_float32_are_rounded_to_the_nearest():
     rng = np.random.default_rng(0)
     words = rng.integers(0, 1 << 32, 20_000, dtype=np.uint32).view(np.float32)
     spread = (rng.standard_normal(20_000) * np.exp2(rng.uniform(-12, 10, 20_000))).astype(np.float32)
     for values in (words[np.isfinite(words)], spread):
         np.testing.assert_array_equal(encode(values), nearest(values))
-
-
-def test_values_beyond_the_largest_are_cut_and_nan_stays():
     values = np.array([np.inf, -np.inf, 1e9, 464.0, 465.0, np.nan], np.float32)
     np.testing.assert_array_equal(decode(encode(values)), np.float32([448, -448, 448, 448, 448, np.nan]))
 
 
-def test_scales_of_rows_and_of_blocks():
+def test_scales_of_rows_and_of_blocks_and_entries_that_are_not_finite():
     a = np.zeros((2, 130), np.float32)
     a[0, 5], a[0, 129], a[1, 128] = -896.0, 2.0**-130, 7.0
     bits, scales = quantise_rows(a)
@@ -225,20 +204,6 @@ def test_scales_of_rows_and_of_blocks():
     assert decode(bits)[1, 128] == 448
     _, scales = quantise_blocks(a.T)
     np.testing.assert_array_equal(scales, np.float32([[2.0], [7.0 / 448]]))
-
-
-@pytest.mark.parametrize("sizes", [(5, 300, 7), (1, 128, 128), (3, 1, 200)])
-def test_the_product_is_near_that_of_the_operands(sizes):
-    m, k, n = sizes
-    rng = np.random.default_rng(1)
-    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
-    a[0] *= 1e20  # each row has scales of its own
-    wide = np.abs(a).astype(np.float64) @ np.abs(b)
-    # Two roundings of a relative error of 2^-4 each.
-    assert (np.abs(fp8_product(a, b) - a.astype(np.float64) @ b) <= 2.0**-3 * 1.1 * wide).all()
-
-
-def test_only_what_depends_on_a_non_finite_entry_is_not_finite():
     rng = np.random.default_rng(2)
     a, b = rng.standard_normal((5, 200)).astype(np.float32), rng.standard_normal((200, 9)).astype(np.float32)
     for matrix, place in ((a, (2, 3)), (b, (150, 7))):
@@ -250,10 +215,18 @@ def test_only_what_depends_on_a_non_finite_entry_is_not_finite():
     touched[2], touched[:, 7] = True, True
     np.testing.assert_array_equal(np.isfinite(found), ~touched)
     np.testing.assert_array_equal(found[~touched], clean[~touched])
-
-
-def test_zeros_give_zeros():
     assert (fp8_product(np.zeros((3, 130), np.float32), np.ones((130, 4), np.float32)) == 0).all()
+
+
+@pytest.mark.parametrize("sizes", [(5, 300, 7), (1, 128, 128), (3, 1, 200)])
+def test_the_product_is_near_that_of_the_operands(sizes):
+    m, k, n = sizes
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((m, k)).astype(np.float32), rng.standard_normal((k, n)).astype(np.float32)
+    a[0] *= 1e20  # each row has scales of its own
+    wide = np.abs(a).astype(np.float64) @ np.abs(b)
+    # Two roundings of a relative error of 2^-4 each.
+    assert (np.abs(fp8_product(a, b) - a.astype(np.float64) @ b) <= 2.0**-3 * 1.1 * wide).all()
 
 
 def int8_request(*sizes, max_abs=31, **more):
@@ -281,7 +254,7 @@ def test_the_vendors_product_is_padded_where_its_rules_need_it(sizes, method):
         assert torch.equal(executor.run(a, right), exactly(a, b))
 
 
-def test_the_vendors_product_gets_b_by_columns():
+def test_the_vendors_product_gets_b_by_columns_and_ours_has_batches():
     b = drawn(32, 24)
     turned = b.t().contiguous().t()
     for right, copies in ((turned, True), (turned, False), (b, False)):
@@ -295,14 +268,12 @@ def test_the_vendors_product_gets_b_by_columns():
             assert (tuple(found.shape), found.stride(0)) == ((32, 24), 1)
             assert torch.equal(found[:29], right)
             assert not found[29:].any()
-
-
-def test_our_product_in_plain_torch_is_exact_with_batches():
     request = int8_request(19, 37, 29, max_abs=15, batch_a=(2, 1), batch_b=(3,))
     a, b = drawn(2, 1, 19, 37, most=15), drawn(3, 37, 29, most=15)
     found = packed_executor(request, BY_KERNEL, 0).run(a, b)
     assert found.dtype == torch.int32
     assert torch.equal(found, exactly(a, b))
+    assert plans_of(int8_request(64, 1 << 20, 64, max_abs=45)).plan.seconds > 0
 
 
 @pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0)])
@@ -312,7 +283,7 @@ def test_empty_products_are_zeros(sizes):
     assert torch.equal(executor.run(drawn(m, k), drawn(k, n)), torch.zeros(m, n, dtype=torch.int32))
 
 
-def test_entries_are_compared_with_the_stated_magnitude():
+def test_operands_are_compared_with_the_plan_and_the_stated_magnitude():
     a, b = drawn(20, 32), drawn(32, 16)
     a[3, 4], b[1, 2] = 32, -33
     for method in (BY_VENDOR, BY_KERNEL):
@@ -325,9 +296,6 @@ def test_entries_are_compared_with_the_stated_magnitude():
     whole = packed_executor(int8_request(20, 32, 16, max_abs=128), BY_KERNEL, 0)
     a[0, 0] = -128
     assert torch.equal(whole.run(a, b), exactly(a, b))
-
-
-def test_operands_that_do_not_fit_the_plan_are_refused():
     executor = packed_executor(int8_request(20, 32, 16), BY_VENDOR, 0)
     with pytest.raises(PlanError, match=r"for int8 tensors of the shapes \(20, 32\) and \(32, 16\)"):
         executor.run(drawn(20, 32).int(), drawn(32, 16).int())
@@ -377,11 +345,7 @@ def test_the_vendors_product_takes_b_in_place_where_a_copy_does_not_pay():
     assert vendor_plan(64, static="B").build().prepare(b).sums.stride(0) == 1
 
 
-def test_the_largest_results_within_int32_are_planned():
-    assert plans_of(int8_request(64, 1 << 20, 64, max_abs=45)).plan.seconds > 0
-
-
-def test_cpu_tensors_are_multiplied_as_arrays(strassen):
+def test_cpu_tensors_and_fake_ones_are_int32_where_the_range_is_stated(strassen):
     a, b = drawn(40, 64), drawn(64, 24)
     for scheme in ("auto", strassen):
         found = lcma.matmul(a, b, scheme, max_abs=31)
@@ -389,9 +353,6 @@ def test_cpu_tensors_are_multiplied_as_arrays(strassen):
         assert torch.equal(found, exactly(a, b))
     wide = lcma.matmul(a.int(), b.int(), max_abs=31)
     assert torch.equal(wide, exactly(a, b))
-
-
-def test_the_operator_returns_int32_where_the_range_is_stated():
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode():

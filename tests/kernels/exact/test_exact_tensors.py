@@ -20,11 +20,14 @@ from ..cases import each
 from ..gpu import H200
 
 
-def test_tensors_of_a_processor_are_multiplied_as_their_arrays():
+def test_tensors_are_multiplied_as_arrays_and_small_blocks_are_named_or_tuned_only():
     torch = pytest.importorskip("torch")
     a = torch.arange(12).reshape(3, 4)
     assert (lcma.matmul(a, a.T, ring="GF(7)") == a @ a.T % 7).all()
     assert (lcma.matmul(a, a.T, "strassen", ring="Z2") == a @ a.T % 2).all()
+    named = decision_for(Request(16384, 16384, 16384, "bit", ring=GF2, device="cuda"), "4x4x4:47")
+    assert named.plan.candidate.strategy == "scheme"
+    assert named.plan.seconds is None
 
 
 def test_kernels_of_sums_get_all_operands_on_the_device_of_the_blocks(monkeypatch):
@@ -42,12 +45,6 @@ def test_kernels_of_sums_get_all_operands_on_the_device_of_the_blocks(monkeypatc
     source, target = (blocks, corners(2, 1, 3, 0)), (blocks[:3], corners(1, 1, 3, 5))
     TensorSums().combine(0, sums, source, target, (3, 5), 1)
     assert devices == ["meta"] * 7
-
-
-def test_small_blocks_of_schemes_are_named_or_tuned_only():
-    named = decision_for(Request(16384, 16384, 16384, "bit", ring=GF2, device="cuda"), "4x4x4:47")
-    assert named.plan.candidate.strategy == "scheme"
-    assert named.plan.seconds is None
 
 
 @pytest.mark.parametrize(

@@ -78,15 +78,12 @@ def test_prices_of_levels_are_within_a_tenth_of_measured_times():
         assert seconds[0] / seconds[1] == pytest.approx(ratio, rel=0.1), (size, scheme)
 
 
-def test_bad_bits_beyond_the_edge_stay_zero():
+def test_bits_beyond_the_edge_stay_zero_and_arrays_are_reduced_modulo_2():
     a, b = BitMatrix.random(70, 100, seed=5), BitMatrix.random(100, 33, seed=6)
     for scheme in ("auto", "strassen", "4x4x4:47"):
         product = lcma.matmul(a, b, scheme, ring="Z2")
         BitMatrix(product.words, 33)  # raises where a bit beyond column 33 is set
         assert product == naive_bits(a, b)
-
-
-def test_arrays_are_reduced_modulo_2():
     rng = np.random.default_rng(7)
     a, b = rng.integers(-9, 9, (20, 30)), rng.integers(-9, 9, (30, 10))
     product = lcma.matmul(a, b, ring="Z2")
@@ -95,14 +92,11 @@ def test_arrays_are_reduced_modulo_2():
     assert lcma.matmul(a % 2 == 1, b % 2 == 1, ring="Z2").dtype == np.bool_
 
 
-def test_auto_takes_a_scheme_for_large_products_only():
+def test_auto_takes_a_scheme_for_large_products_only_and_plans_restore_it():
     large = plan_for(Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2))
     assert large.candidate.strategy == "scheme"
     assert plan_for(Request(256, 256, 256, "bit", ring=GF2)).candidate.strategy == "leaf"
     assert large.seconds == pytest.approx(sum(stage.seconds for stage in large.stages))
-
-
-def test_plans_restore_their_candidate():
     request = Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2)
     plan = plan_for(request)
     family, strategy, key, parameters = plan.candidate.key
@@ -140,13 +134,21 @@ def test_arrays_round_trip(shape, dtype):
     assert np.array_equal(matrix.T.to_array(dtype), array.swapaxes(-1, -2))
 
 
-def test_bits_are_in_the_order_of_packbits_little():
+def test_bits_are_ordered_sliced_and_summed():
     array = np.zeros((1, 70), np.uint8)
     array[0, [0, 9, 69]] = 1
     words = BitMatrix.from_array(array).words
     assert words.tolist() == [[1 | 1 << 9, 1 << 5]]
     packed = np.packbits(array, axis=1, bitorder="little")
     assert words.astype("<u8").view(np.uint8)[0, : packed.shape[1]].tolist() == packed[0].tolist()
+    matrix = BitMatrix.random(3, 20, 100, seed=2)
+    assert np.array_equal(matrix[1].to_array(), matrix.to_array()[1])
+    assert np.array_equal(matrix[:, ::-1, 90:2:-3].to_array(), matrix.to_array()[:, ::-1, 90:2:-3])
+    a, b = BitMatrix.random(9, 77, seed=3), BitMatrix.random(9, 77, seed=4)
+    assert np.array_equal((a ^ b).to_array(), a.to_array() ^ b.to_array())
+    assert a ^ b ^ b == a
+    assert a != b
+    assert a != BitMatrix.zeros(9, 78)
 
 
 @pytest.mark.parametrize(
@@ -158,27 +160,10 @@ def test_slices_are_those_of_the_array(start, stop):
     assert np.array_equal(matrix[..., start:stop].to_array(), matrix.to_array()[..., start:stop])
 
 
-def test_other_steps_and_batches_are_sliced():
-    matrix = BitMatrix.random(3, 20, 100, seed=2)
-    assert np.array_equal(matrix[1].to_array(), matrix.to_array()[1])
-    assert np.array_equal(matrix[:, ::-1, 90:2:-3].to_array(), matrix.to_array()[:, ::-1, 90:2:-3])
-
-
-def test_sums_and_equality():
-    a, b = BitMatrix.random(9, 77, seed=3), BitMatrix.random(9, 77, seed=4)
-    assert np.array_equal((a ^ b).to_array(), a.to_array() ^ b.to_array())
-    assert a ^ b ^ b == a
-    assert a != b
-    assert a != BitMatrix.zeros(9, 78)
-
-
-def test_files_round_trip(tmp_path):
+def test_files_round_trip_and_others_are_refused(tmp_path):
     matrix = BitMatrix.random(4, 11, 130, seed=5)
     matrix.save(tmp_path / "a.npz")
     assert BitMatrix.load(tmp_path / "a.npz") == matrix
-
-
-def test_files_that_are_none_are_refused(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"not an archive")
     np.savez(tmp_path / "b.npz", words=np.zeros((2, 2), np.uint64))
     np.savez(tmp_path / "c.npz", words=np.ones((2, 1), np.uint64), cols=0, bitorder="little")

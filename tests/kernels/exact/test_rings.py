@@ -84,7 +84,7 @@ def test_products_longer_than_a_part_are_exact(modulus, scheme):
     assert (lcma.matmul(a, b, scheme, ring=ring) == naive_product(a, b, ring)).all()
 
 
-def test_fractions_run_where_they_have_an_inverse():
+def test_fractions_run_where_they_have_an_inverse_and_sums_are_reduced_where_the_bound_asks():
     a = np.arange(16).reshape(4, 4)
     u, v, w = (factor.dense for factor in lcma.resolve("strassen")[0].factors)
     scheme = Scheme.from_arrays(Target.general(2, 2, 2), 2 * u, v, w, Q, denominators=(1, 2, 1))
@@ -92,9 +92,6 @@ def test_fractions_run_where_they_have_an_inverse():
     assert (lcma.matmul(a, a, scheme, ring=ring) == naive_product(a, a, ring)).all()
     refuses("has no inverse in Z/10", lcma.matmul, a, a, scheme, ring="Z/10")
     refuses("integer coefficients", lcma.matmul, a, a, scheme, ring="Z")
-
-
-def test_sums_are_reduced_only_where_the_bound_asks():
     levels = given_chain("strassen", 2, ExactRing(32749)).maps
     small = float_core(levels, (1024, 1024, 1024), "float64", 32749, (16375, 16375), True)
     assert not small.arithmetic.moduli[0]
@@ -184,17 +181,20 @@ def test_sums_of_blocks_are_right(dtype, modulus, rows, width):
         assert (block == wanted[: len(block), : block.shape[1]]).all()
 
 
-def test_integers_beyond_int64_are_words_or_python_integers():
+def test_integers_are_words_or_python_integers_or_within_a_stated_magnitude():
     a = np.full((2, 4), 1 << 31)
     assert lcma.matmul(a, a.T, ring="Z", out_dtype="object")[0, 0] == 1 << 64
     words = lcma.matmul(a, a.T, ring="Z", out_dtype="int128")
     assert words.shape == (2, 2, 2)
     assert words[0, 0].tolist() == [0, 1]
-
-
-def test_entries_of_a_stated_magnitude_are_multiplied():
     a = np.full((4, 4), 9)
     assert (lcma.matmul(a, a, ring="Z", max_abs=9) == a @ a).all()
+    refuses("is a bit matrix", lcma.matmul, lcma.BitMatrix.zeros(2, 2), lcma.BitMatrix.zeros(2, 2), ring="GF(3)")
+    a = np.arange(36).reshape(6, 6)
+    wanted = naive_product(a.T, a[:, ::-1], ExactRing(1021))
+    out = np.zeros((6, 6), np.int64)
+    assert lcma.matmul(a.T, a[:, ::-1], ring="GF(1021)", out=out) is out
+    assert (out == wanted).all()
 
 
 @pytest.mark.parametrize("dtype", [
@@ -212,10 +212,6 @@ def test_every_dtype_of_integers(dtype):
             assert (lcma.matmul(a, b, scheme, ring=ring) == wanted).all()
 
 
-def test_a_bit_matrix_is_of_no_other_ring():
-    refuses("is a bit matrix", lcma.matmul, lcma.BitMatrix.zeros(2, 2), lcma.BitMatrix.zeros(2, 2), ring="GF(3)")
-
-
 def test_the_ring_is_part_of_the_class():
     plain = Request(8, 8, 8, "int64")
     exact = Request(8, 8, 8, "int64", ring=INTEGERS)
@@ -223,14 +219,6 @@ def test_the_ring_is_part_of_the_class():
     assert class_of(exact).endswith(", over Z")
     assert class_of(Request(8, 8, 8, "bit", ring=GF2)) != class_of(exact)
     assert not exact.is_dense
-
-
-def test_strided_operands_and_out():
-    a = np.arange(36).reshape(6, 6)
-    wanted = naive_product(a.T, a[:, ::-1], ExactRing(1021))
-    out = np.zeros((6, 6), np.int64)
-    assert lcma.matmul(a.T, a[:, ::-1], ring="GF(1021)", out=out) is out
-    assert (out == wanted).all()
 
 
 @pytest.mark.parametrize(("scheme", "ring", "error_log2"), [("4x4x4:47", "Z2", -20), ("laderman", "GF(2^31-1)", -100)])

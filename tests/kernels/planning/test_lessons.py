@@ -67,7 +67,7 @@ def test_a_clock_that_fails_costs_no_product(fails):
     assert [executor.run(1, 2) for _ in range(8)] == ["product"] * 8
 
 
-def test_interrupted_calls_do_not_starve_a_challenger():
+def test_interrupted_calls_do_not_starve_a_challenger_nor_leave_later_ones_untimed():
     class Works(Product):
         def run(self, a, b, out=None):
             time.sleep(1e-4)
@@ -87,21 +87,6 @@ def test_interrupted_calls_do_not_starve_a_challenger():
             assert executor.lesson.trial.outstanding == 0
     assert executor._executors[1].calls > 3 * BLOCK
 
-
-def test_operands_at_fault_do_not_cost_a_contender_its_place():
-    """What the leader cannot run either says nothing of the challenger."""
-
-    class Picky(Product):
-        def run(self, a, b, out=None):
-            raise PlanError("these operands do not fit")
-
-    executor = executor_of([Picky(), Picky()], begun(1, 2, open=False), clock.HostClock())
-    for _ in range(12):
-        refuses("do not fit", executor.run, None, None)
-    assert not executor.lesson.trial.failed
-
-
-def test_an_interrupted_clock_leaves_later_calls_timed():
     def interrupted():
         raise KeyboardInterrupt
 
@@ -114,6 +99,19 @@ def test_an_interrupted_clock_leaves_later_calls_timed():
     for _ in range(4):
         executor.run(1, 2)
     assert executor.lesson.trial.led
+
+
+def test_operands_at_fault_do_not_cost_a_contender_its_place():
+    """What the leader cannot run either says nothing of the challenger."""
+
+    class Picky(Product):
+        def run(self, a, b, out=None):
+            raise PlanError("these operands do not fit")
+
+    executor = executor_of([Picky(), Picky()], begun(1, 2, open=False), clock.HostClock())
+    for _ in range(12):
+        refuses("do not fit", executor.run, None, None)
+    assert not executor.lesson.trial.failed
 
 
 def asking_lesson(seconds, device="cpu"):
@@ -155,7 +153,7 @@ def compiled_lesson(scheme_seconds):
     return lesson, asked, calls
 
 
-def test_the_vendors_calls_pay_for_compilation_before_more_is_compiled():
+def test_the_vendors_calls_pay_for_compilation_unless_a_scheme_leads_or_nobody_waits():
     lesson, asked, calls = compiled_lesson(4.2e-3)
     calls(4000)
     assert len(asked) == 1
@@ -164,9 +162,6 @@ def test_the_vendors_calls_pay_for_compilation_before_more_is_compiled():
     calls(4000)  # 2.5% of 4 ms each are twice 0.3 s
     assert len(asked) == 2
     assert lesson.rests
-
-
-def test_where_a_scheme_leads_or_nobody_waits_compilation_goes_on():
     assert len(compiled_lesson(3.5e-3)[1]) == 2
     lesson, asked, _ = compiled_lesson(4.2e-3)
     lesson.hasten()

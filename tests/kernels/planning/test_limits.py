@@ -14,7 +14,7 @@ from ..cases import each
 NONE = Profile("none", "test")
 
 
-def test_every_margin_says_what_it_rests_on():
+def test_every_margin_says_what_it_rests_on_and_every_family_has_one():
     for entry in MARGINS:
         assert entry.device in families.DEVICES
         assert set(entry.families) <= {family for family, _ in strategies(entry.device)}
@@ -23,9 +23,6 @@ def test_every_margin_says_what_it_rests_on():
         assert int(percent) == round(100 * (1 - entry.part))
         assert len(entry.measured.split()) >= 4, entry
         assert any(word in entry.measured for word in ("lcma bench", "lcma time", "H200"))
-
-
-def test_every_family_but_its_baseline_has_a_margin():
     for device in families.DEVICES:
         for family, _ in strategies(device):
             request = Request(64, 64, 64, device=device)
@@ -40,16 +37,13 @@ def test_the_strictest_margin_counts(device, dtype, sizes, product, part):
     assert margin("of another package", request, []) == 1.0
 
 
-def test_workspace_beyond_free_memory_or_the_limit_is_refused_with_both_numbers():
+def test_limits_are_refused_with_their_numbers():
     machine = Machine("cpu", NONE, CpuCostModel(NONE), kept_bytes=1e6)
     assert memory_shortage(CHECKED, lambda: 100.0) == f"needs {CHECKED} bytes of workspace, and 100 are free"
     assert memory_shortage(CHECKED - 1, lambda: 0.0) is None
     assert memory_shortage(1 << 40, lambda: math.inf) is None
     assert exceeds_kept(2_000_000, machine) == "2.0 MB of workspace exceed the 1.0 MB kept between calls"
     assert exceeds_kept(1_000_000, machine) is None
-
-
-def test_limits_of_the_caller_come_with_the_reason():
     machine, vendor = Machine("cpu", NONE, CpuCostModel(NONE)), strategies("cpu")["dense", "vendor"]
     candidate = Candidate("dense", "vendor")
 

@@ -55,7 +55,7 @@ def plans(flat):
     return found.baseline, found.plan
 
 
-def test_what_was_measured_outranks_what_is_predicted(flat, plans):
+def test_what_was_measured_outranks_what_is_predicted_but_candidates_that_are_gone(flat, plans):
     vendor, scheme = plans
     for vendor_seconds, scheme_seconds, best in ((1.0, 2.0, vendor), (1.0, 0.99, scheme), (1.0, 0.999, vendor)):
         wisdom = Wisdom((record(REQUEST, entry(vendor, vendor_seconds), entry(scheme, scheme_seconds)),))
@@ -63,6 +63,15 @@ def test_what_was_measured_outranks_what_is_predicted(flat, plans):
         assert found.measured
         assert found.plan.candidate == best.candidate
         assert found.reason.startswith("measured 2026-01-02: ")
+    vendor, scheme = plans
+    gone = replace(entry(scheme, 0.1), strategy="of-another-package")
+    lost = replace(entry(scheme, 0.1), source="0" * 64 + "@mkn")
+    other = replace(entry(scheme, 0.1), source=f"{shipped('eca-stage1').scheme.digest}@mkn")  # not of general products
+    wisdom = Wisdom((record(REQUEST, entry(vendor, 1.0), gone, lost, other, entry(scheme, 0.5)),))
+    found = decision_for(REQUEST, machine=replace(flat, wisdom=wisdom))
+    assert found.plan.candidate == scheme.candidate
+    alone = Wisdom((record(REQUEST, entry(vendor, 1.0), gone, lost),))
+    assert decision_for(REQUEST, machine=replace(flat, wisdom=alone)).is_baseline
 
 
 def test_a_record_serves_requests_of_its_sizes_and_its_class(plans):
@@ -84,18 +93,6 @@ def test_a_record_serves_requests_of_its_sizes_and_its_class(plans):
     assert both.record(other_request := replace(REQUEST, m=2400)) == other
     assert both.with_record(record(other_request, entry(vendor, 3.0))).record(REQUEST) == mine
     assert both.with_record(other) == both
-
-
-def test_candidates_that_are_gone_are_left_out(flat, plans):
-    vendor, scheme = plans
-    gone = replace(entry(scheme, 0.1), strategy="of-another-package")
-    lost = replace(entry(scheme, 0.1), source="0" * 64 + "@mkn")
-    other = replace(entry(scheme, 0.1), source=f"{shipped('eca-stage1').scheme.digest}@mkn")  # not of general products
-    wisdom = Wisdom((record(REQUEST, entry(vendor, 1.0), gone, lost, other, entry(scheme, 0.5)),))
-    found = decision_for(REQUEST, machine=replace(flat, wisdom=wisdom))
-    assert found.plan.candidate == scheme.candidate
-    alone = Wisdom((record(REQUEST, entry(vendor, 1.0), gone, lost),))
-    assert decision_for(REQUEST, machine=replace(flat, wisdom=alone)).is_baseline
 
 
 def test_records_are_stored_and_damaged_files_count_as_none(home, plans):
@@ -148,19 +145,16 @@ def test_a_damaged_profile_counts_as_none(alone, within, name, value):
     assert profile_for() == estimated(1)
 
 
-def test_a_damaged_profile_breaks_no_product(alone, monkeypatch):
-    damage("gemm", "rate", 0)
-    monkeypatch.setattr(api, "SMALL", 0)
-    a = np.random.default_rng(0).standard_normal((30, 31)).astype(np.float32)
-    np.testing.assert_allclose(lcma.matmul(a, a.T), a @ a.T, rtol=1e-5)
-
-
-def test_a_profile_without_the_dtype_has_estimated_rates_of_it(alone):
+def test_a_damaged_profile_breaks_no_product_and_other_dtypes_are_estimated(alone, monkeypatch):
     keep_profile(Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured"))
     found = profile_for("float64")
     assert found.source == "measured"
     assert found.rates("float64") is not None
     assert found.gemm[0] == GOOD[0]
+    damage("gemm", "rate", 0)
+    monkeypatch.setattr(api, "SMALL", 0)
+    a = np.random.default_rng(0).standard_normal((30, 31)).astype(np.float32)
+    np.testing.assert_allclose(lcma.matmul(a, a.T), a @ a.T, rtol=1e-5)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 16, 128])

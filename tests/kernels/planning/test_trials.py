@@ -82,11 +82,15 @@ class Machine:
         return self
 
 
-def test_the_fastest_contender_is_found_and_stays_for_ten_thousand_calls():
+def test_the_fastest_contender_is_found_within_two_duels_and_stays():
     machine = Machine([10e-3, 9.3e-3, 12e-3, 8.9e-3]).run(10_000)
     assert machine.trial.leader == 3
     assert machine.ran[200:].count(3) > 0.97 * 9800
     assert machine.total < 10_000 * 9.1e-3 * 1.05
+    machine = Machine([10e-3, 9.85e-3, 9.8e-3], noise=0.03, disturbed=1.0)
+    while not machine.trial.decided:
+        machine.call()
+    assert machine.calls < 6 * MOST_COUNTED * 2
 
 
 @pytest.mark.parametrize("slow", [1.02, 1.1, 1.5, 5.0, 50.0])
@@ -174,13 +178,6 @@ def test_short_calls_are_compared_after_the_background_has_ended(seed):
         assert number < 600 or trial.leader == 1
 
 
-def test_most_calls_are_those_of_two_duels():
-    machine = Machine([10e-3, 9.85e-3, 9.8e-3], noise=0.03, disturbed=1.0)
-    while not machine.trial.decided:
-        machine.call()
-    assert machine.calls < 6 * MOST_COUNTED * 2
-
-
 @pytest.mark.parametrize("wrong", [(8e-3, 4e-3), (4e-3, 8e-3)])
 def test_poisoned_wisdom_is_mended_within_a_thousand_calls(wrong):
     truth = [10e-3, 14e-3] if wrong[1] < wrong[0] else [10e-3, 7e-3]
@@ -191,7 +188,7 @@ def test_poisoned_wisdom_is_mended_within_a_thousand_calls(wrong):
     assert machine.run(1000).trial.leader == wanted
 
 
-def test_a_change_of_load_is_noticed_within_sixty_calls():
+def test_a_change_of_load_is_noticed_within_sixty_calls_and_by_no_single_reading():
     machine = Machine([10e-3, 8e-3], late=2).run(300)
     assert machine.trial.decided
     assert machine.trial.leader == 1
@@ -199,6 +196,10 @@ def test_a_change_of_load_is_noticed_within_sixty_calls():
     machine.run(60)
     assert machine.trial.leader == 0
     assert DRIFTED < 60 < AGAIN < 1000
+    trial = decided_by(1, (10e-3, 8e-3))
+    once = observe(trial, 1, 20e-3, True, 10 * DRIFTED)
+    assert once.decided
+    assert not observe(once, 1, 20e-3, True, 10 * DRIFTED).decided
 
 
 def test_looks_at_a_leader_that_stays_become_rarer():
@@ -229,23 +230,13 @@ def test_a_later_comparison_is_with_the_nearest_scheme_and_the_vendor():
     assert machine.run(2500).trial.leader == 3
 
 
-def test_one_reading_alone_is_no_change_of_load():
-    trial = decided_by(1, (10e-3, 8e-3))
-    once = observe(trial, 1, 20e-3, True, 10 * DRIFTED)
-    assert once.decided
-    assert not observe(once, 1, 20e-3, True, 10 * DRIFTED).decided
-
-
-def test_a_contender_that_cannot_run_is_never_chosen_again():
+def test_a_contender_that_fails_is_never_chosen_again_and_a_leader_hands_over():
     machine = Machine([10e-3, 5e-3], late=1).run(3)
     machine.trial = fail(machine.trial, 1)
     machine.ran.clear()
     assert set(machine.run(50).ran) == {0}
     assert machine.trial.decided
     assert fail(machine.trial, 0) == machine.trial
-
-
-def test_a_leader_that_fails_hands_over_to_the_vendor():
     machine = Machine([10e-3, 5e-3], late=1).run(100)
     assert machine.trial.leader == 1
     machine.trial = fail(machine.trial, 1)
@@ -289,16 +280,13 @@ def test_a_second_round_is_fought_among_the_leader_and_new_contenders(later):
     assert machine.trial.seconds() == pytest.approx(dict(enumerate(machine.seconds)), rel=0.05)
 
 
-def test_a_class_waits_from_its_second_call_on_and_the_latest_is_first():
+def test_the_queue_has_the_latest_classes_that_were_met_twice_and_not_settled():
     queue = ShadowQueue()
     assert [queue.meet(one) for one in "abab"] == [False, False, True, True]
     assert queue.meet("c", LEAST_MET)
     assert queue.waiting() == ["c", "b", "a"]
     queue.meet("a")
     assert queue.waiting() == ["a", "c", "b"]
-
-
-def test_a_settled_class_does_not_wait_again():
     queue = ShadowQueue()
     queue.meet("a", 5)
     queue.settle("a")
@@ -306,18 +294,12 @@ def test_a_settled_class_does_not_wait_again():
     assert not queue.meet("a", 5)
     assert queue.waiting() == []
     assert queue.known() == ["a"]
-
-
-def test_a_class_that_could_not_be_decided_waits_again_after_more_calls():
     queue = ShadowQueue()
     queue.meet("a", LEAST_MET)
     queue.forget("a")
     assert queue.known() == []
     assert not queue.meet("a")
     assert queue.meet("a", LEAST_MET)
-
-
-def test_the_classes_are_bounded_and_the_latest_stay():
     queue = ShadowQueue()
     for number in range(3 * MOST_MET):
         queue.meet(number, LEAST_MET)

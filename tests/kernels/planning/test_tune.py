@@ -193,7 +193,7 @@ def test_a_registered_strategy_is_chosen_and_run_by_auto_and_gone_again(register
     refuses("'plugin' is not known", lcma.matmul, a, a, strategy="plugin")
 
 
-def test_a_strategy_that_cannot_run_a_request_says_why(registered, strassen):
+def test_a_strategy_that_cannot_run_a_request_says_why_and_a_namesake_replaces_ours(registered, strassen, monkeypatch):
     plugin = registered(Plugin("never on a Monday"))
     assert strategies("cpu")["dense", "plugin"] is plugin
     assert ("dense", "plugin") not in strategies("cuda")
@@ -202,9 +202,6 @@ def test_a_strategy_that_cannot_run_a_request_says_why(registered, strassen):
     assert free.is_baseline
     assert ("plugin", "never on a Monday") in free.refused
     refuses("never on a Monday", decision_for, Request(8, 8, 8), strategy="plugin")
-
-
-def test_a_namesake_replaces_a_strategy_of_the_package(registered, monkeypatch):
     own = strategies("cpu")["dense", "scheme"]
     mine = registered(Plugin(name="scheme"))
     assert strategies("cpu")["dense", "scheme"] is mine

@@ -38,7 +38,7 @@ def test_planted_factors_are_found_by_svd(structure, tensors):
     np.testing.assert_allclose(FactoredMatrix.of(structure, factors).dense(), planted, atol=1e-10)
 
 
-def test_truncated_svds_are_optimal_and_the_error_is_told():
+def test_truncated_svds_are_optimal_and_gram_matrices_give_their_values():
     weight = np.random.default_rng(0).standard_normal((24, 36))
     singular = np.linalg.svd(weight, compute_uv=False)
     assert decompose(weight, LowRank(24, 36, 5)).error == pytest.approx(
@@ -51,6 +51,12 @@ def test_truncated_svds_are_optimal_and_the_error_is_told():
     assert found.error == pytest.approx(np.linalg.norm(left) / np.linalg.norm(weight))
     full = FactoredMatrix.of(structure, found.factors).dense()
     assert found.error == pytest.approx(np.linalg.norm(weight - full) / np.linalg.norm(weight))
+    for shape in ((5, 12, 7), (2, 3, 7, 12)):
+        matrix = torch.randn(shape)
+        values = gram_values(matrix).flip(-1).sqrt()
+        torch.testing.assert_close(values, torch.linalg.svdvals(matrix.double()), rtol=1e-6, atol=1e-6)
+    for structure in (LowRank(4, 4, 2), Monarch(4, 4, 2, 2, 1), Blast(4, 4, 2, 2, 2)):
+        assert decompose(np.zeros((4, 4)), structure).error == 0
 
 
 def test_descent_finds_planted_blast_factors_and_tells_every_step():
@@ -109,13 +115,6 @@ def test_gram_matrices_give_the_factors_of_truncated_svds(shape):
     torch.testing.assert_close((u * u).sum(1), (v * v).sum(2), rtol=1e-4, atol=1e-4)
 
 
-def test_squared_singular_values_are_those_of_gram_matrices():
-    for shape in ((5, 12, 7), (2, 3, 7, 12)):
-        matrix = torch.randn(shape)
-        values = gram_values(matrix).flip(-1).sqrt()
-        torch.testing.assert_close(values, torch.linalg.svdvals(matrix.double()), rtol=1e-6, atol=1e-6)
-
-
 def test_the_scales_of_the_factors_stay_together_which_changes_no_step(monkeypatch):
     """Momentum lets them drift: for 384 x 384 with b = 16, r = 36 factors in float32 overflowed after 59 steps."""
     weight, structure = np.random.default_rng(5).standard_normal((128, 128)), Blast(128, 128, 16, 16, 8)
@@ -164,11 +163,6 @@ def test_a_descent_with_a_tolerance_ends_where_ten_steps_gain_less():
     gains = [1 - some[step] / some[step - 10] for step in range(10, len(some) - 1)]
     assert min(gains[:-1]) >= 0.01 > gains[-1]
     assert whole.error < found.error < 1.05 * whole.error
-
-
-def test_a_weight_of_zeros_has_no_error():
-    for structure in (LowRank(4, 4, 2), Monarch(4, 4, 2, 2, 1), Blast(4, 4, 2, 2, 2)):
-        assert decompose(np.zeros((4, 4)), structure).error == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -248,20 +242,6 @@ def test_ranks_are_the_largest_within_the_budget():
         (structure,) = CompressConfig(kind, 0.3, 8).structures(64, 96)
         larger = type(structure)(*structure.sizes[: 2 if kind == "low-rank" else 4], structure.rank + 1)
         assert structure.parameters <= 0.3 * 64 * 96 < larger.parameters
-
-
-def test_what_cannot_be_compressed_is_refused_and_nothing_is_lost():
-    net = model()
-    with torch.no_grad():
-        net[3].weight[0, 0] = torch.nan
-    refuses("the weight of 3 holds NaN or infinity", lcma.compress_, net, CompressConfig("low-rank"))
-    assert not [module for module in net.modules() if isinstance(module, BlockLowRankLinear)]
-    refuses("no linear layer was taken", lcma.compress_, net, CompressConfig("low-rank"), lambda *_: False)
-    reports = lcma.compress_(nn.Sequential(nn.Linear(4, 4)), CompressConfig("low-rank", 0.1))
-    assert "below rank one" in reports[0].skipped
-
-
-def test_kronecker_layers_take_the_nearest_pair_or_a_named_list():
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(64, 128), nn.Linear(128, 64))
     configs = {"0": CompressConfig("kronecker", 0.5), "1": CompressConfig("kronecker", patterns="(1,16,8,4)(4,8,32,1)")}
@@ -276,7 +256,15 @@ def test_kronecker_layers_take_the_nearest_pair_or_a_named_list():
     assert "the patterns are of 64 x 128" in other[0].skipped
 
 
-def test_a_rank_of_its_own_is_taken_and_one_too_large_is_refused_first():
+def test_what_cannot_be_compressed_is_refused_first_and_nothing_is_lost():
+    net = model()
+    with torch.no_grad():
+        net[3].weight[0, 0] = torch.nan
+    refuses("the weight of 3 holds NaN or infinity", lcma.compress_, net, CompressConfig("low-rank"))
+    assert not [module for module in net.modules() if isinstance(module, BlockLowRankLinear)]
+    refuses("no linear layer was taken", lcma.compress_, net, CompressConfig("low-rank"), lambda *_: False)
+    reports = lcma.compress_(nn.Sequential(nn.Linear(4, 4)), CompressConfig("low-rank", 0.1))
+    assert "below rank one" in reports[0].skipped
     net = model()
     with pytest.raises(RankError, match="3: rank 8 exceeds 7") as caught:
         lcma.compress_(net, CompressConfig("low-rank", rank=8))

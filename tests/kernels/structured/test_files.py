@@ -27,13 +27,10 @@ def test_what_is_saved_is_loaded(tmp_path, suffix, structure):
     assert not is_operand_file(tmp_path / "none.npz")
 
 
-def test_random_factors_are_of_any_supported_dtype():
+def test_bfloat16_is_drawn_and_stored_as_its_bits(tmp_path):
     drawn = FactoredMatrix.random(kronecker.Pattern(1, 2, 2, 2), dtype="bfloat16")
     rounded = FactoredMatrix.random(kronecker.Pattern(1, 2, 2, 2)).astype("bfloat16")
     np.testing.assert_array_equal(drawn.factors[0], rounded.factors[0])
-
-
-def test_bfloat16_is_stored_as_its_bits(tmp_path):
     bits = np.arange(8, dtype=np.uint16).reshape(1, 2, 2, 2)
     matrix = FactoredMatrix(kronecker.KroneckerSparse((kronecker.Pattern(1, 2, 2, 2),)), (bits,), "bfloat16")
     kronecker.save(tmp_path / "k.safetensors", matrix)

@@ -60,7 +60,7 @@ def test_the_error_is_true_and_within_its_bound(name):
     assert len(said) == len(patterns) - 1
 
 
-def test_two_factors_are_at_the_optimum():
+def test_two_factors_are_at_the_optimum_and_the_left_one_is_orthonormal():
     for name in ("monarch", "low rank", "rank 2 blocks"):
         left, right = CHAINABLE[name]
         dense = noisy((left, right))
@@ -79,9 +79,6 @@ def test_two_factors_are_at_the_optimum():
         assert rank == chain_rank(left, right)
         lost += (dense[~whole] ** 2).sum()
         assert found.error == pytest.approx(math.sqrt(lost) / np.linalg.norm(dense), rel=1e-10)
-
-
-def test_a_left_factor_has_orthonormal_columns_within_blocks():
     left, right = CHAINABLE["rank 2 blocks"]
     weights = np.random.default_rng(0).standard_normal(chain_pattern((left, right)).parameter_shape)
     u, _, dropped = two_factors(weights, left, right)
@@ -106,14 +103,11 @@ def test_alternating_squares_serve_any_list_that_composes(patterns, dtype):
     assert factorize(dense, patterns, by, seed=1).matrix.factors[0][0, 0, 0, 0] != found.matrix.factors[0][0, 0, 0, 0]
 
 
-def test_alternating_squares_never_grow_the_error():
+def test_alternating_squares_never_grow_the_error_and_zeros_have_factors_of_zeros():
     said = []
     factorize(noisy(DOWN), DOWN, "alternating", on_event=said.append)
     errors = [float(line.rpartition(" ")[2]) for line in said]
     assert all(later <= earlier * (1 + 1e-9) for earlier, later in itertools.pairwise(errors))
-
-
-def test_a_matrix_of_zeros_has_factors_of_zeros():
     for by in ALGORITHMS:
         found = factorize(np.zeros((32, 64)), CHAINABLE["monarch"], by)
         assert np.isfinite(found.error)

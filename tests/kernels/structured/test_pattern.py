@@ -72,24 +72,9 @@ def test_a_dense_matrix_with_entries_outside_the_support_is_refused(scale):
     refuses("nan of its", kronecker.from_layout, full, pattern, "dense")
 
 
-def test_texts_are_patterns():
+def test_texts_and_lists_of_patterns():
     assert parse_patterns("(1,2,3,4) (2, 3,1,2)") == (Pattern(1, 2, 3, 4), Pattern(2, 3, 1, 2))
     assert parse_patterns("1,2,3,4") == (Pattern(1, 2, 3, 4),)
-
-
-def test_the_structure_is_one_of_requests():
-    single = KroneckerSparse.of(Pattern(2, 3, 4, 5))
-    assert isinstance(single, Structure)
-    assert single.reason(30, 40) is None
-    assert "30 x 40, but it is 40 x 30" in str(single.reason(40, 30))
-    np.testing.assert_array_equal(single.naive(np.ones((30, 40))), support(Pattern(2, 3, 4, 5)))
-    pair = KroneckerSparse.of(kronecker.monarch(12, 24, 3))
-    assert (pair.rows, pair.cols) == (12, 24)
-    assert pair.transposed.patterns == tuple(p.transposed for p in reversed(pair.patterns))
-    assert pair.density == pair.parameters / (12 * 24)
-
-
-def test_the_lists_of_table_4():
     assert kronecker.dense(6, 4) == (Pattern(1, 6, 4, 1),)
     assert kronecker.low_rank(6, 4, 2) == (Pattern(1, 6, 2, 1), Pattern(1, 2, 4, 1))
     dyadic = kronecker.square_dyadic(16)
@@ -102,13 +87,30 @@ def test_the_lists_of_table_4():
     for patterns in (dyadic, kronecker.kaleidoscope(16), butterfly, kronecker.monarch(12, 24, 3)):
         structure = KroneckerSparse(patterns)
         assert (support(patterns[0]).shape[0], support(patterns[-1]).shape[1]) == (structure.rows, structure.cols)
-
-
-def test_lists_of_a_deformable_butterfly_compose():
     refuses("do not compose", kronecker.deformable_butterfly, [Pattern(1, 2, 3, 1), Pattern(1, 4, 2, 1)])
 
 
-def test_chainable_lists_have_the_support_of_one_pattern():
+def test_the_structure_is_one_of_requests_and_a_matrix_is_its_factors():
+    single = KroneckerSparse.of(Pattern(2, 3, 4, 5))
+    assert isinstance(single, Structure)
+    assert single.reason(30, 40) is None
+    assert "30 x 40, but it is 40 x 30" in str(single.reason(40, 30))
+    np.testing.assert_array_equal(single.naive(np.ones((30, 40))), support(Pattern(2, 3, 4, 5)))
+    pair = KroneckerSparse.of(kronecker.monarch(12, 24, 3))
+    assert (pair.rows, pair.cols) == (12, 24)
+    assert pair.transposed.patterns == tuple(p.transposed for p in reversed(pair.patterns))
+    assert pair.density == pair.parameters / (12 * 24)
+    patterns = kronecker.monarch(12, 24, 3)
+    matrix = FactoredMatrix.random(patterns, seed=3, dtype="float64")
+    x = np.random.default_rng(0).standard_normal((24, 5))
+    np.testing.assert_allclose(multiply(matrix.factors, patterns, x), matrix.dense() @ x)
+    for weights, pattern in zip(matrix.factors, patterns, strict=True):
+        assert abs(weights).max() <= pattern.c**-0.5
+    assert matrix.astype("float32").dtype == "float32"
+    assert FactoredMatrix.random(patterns, dtype="complex64").dense().dtype == np.complex64
+
+
+def test_chainable_lists_have_the_support_of_one_pattern_and_others_compose():
     for patterns in (kronecker.square_dyadic(16), kronecker.monarch(8, 16, 2), kronecker.low_rank(6, 8, 2)):
         assert chain_reason(patterns) is None
         whole = chain_pattern(patterns)
@@ -120,9 +122,6 @@ def test_chainable_lists_have_the_support_of_one_pattern():
     product = dense_factor(np.ones(left.parameter_shape), left) @ dense_factor(np.ones(right.parameter_shape), right)
     assert set(np.unique(product)) == {0.0, float(rank)}
     np.testing.assert_array_equal(product > 0, support(product_pattern(left, right)))
-
-
-def test_the_down_projection_of_the_paper_composes_and_is_not_chainable():
     down = (Pattern(1, 128, 128, 3), Pattern(6, 64, 256, 1))
     assert KroneckerSparse(down).rows == 384
     assert "(1,128,128,3)(6,64,256,1) is not chainable" in str(chain_reason(down))
@@ -130,17 +129,6 @@ def test_the_down_projection_of_the_paper_composes_and_is_not_chainable():
     assert chain_rank(*up) == 32
     assert redundant_pair(up) is None
     assert redundant_pair((Pattern(1, 4, 8, 1), Pattern(1, 8, 4, 1))) is not None
-
-
-def test_a_matrix_is_its_factors():
-    patterns = kronecker.monarch(12, 24, 3)
-    matrix = FactoredMatrix.random(patterns, seed=3, dtype="float64")
-    x = np.random.default_rng(0).standard_normal((24, 5))
-    np.testing.assert_allclose(multiply(matrix.factors, patterns, x), matrix.dense() @ x)
-    for weights, pattern in zip(matrix.factors, patterns, strict=True):
-        assert abs(weights).max() <= pattern.c**-0.5
-    assert matrix.astype("float32").dtype == "float32"
-    assert FactoredMatrix.random(patterns, dtype="complex64").dense().dtype == np.complex64
 
 
 def blocks_of(structure, full):
@@ -202,7 +190,7 @@ def test_layouts_of_the_papers_are_read_and_written(block_structure):
         np.testing.assert_array_equal(published.dense(), matrix.dense())
 
 
-def test_the_papers_formula_of_a_blast_matrix():
+def test_the_papers_formulas_of_blast_and_monarch_matrices():
     structure = Blast(8, 6, 3, 2, 3)
     matrix = FactoredMatrix.random(structure, dtype="float64")
     given = block_low_rank.to_layout(matrix)
@@ -212,9 +200,6 @@ def test_the_papers_formula_of_a_blast_matrix():
         parts = [(x[:, 2 * i : 2 * i + 2] @ given["V"][i]) * given["S"][i, k] for i in range(3)]
         y[:, 4 * k : 4 * k + 4] = sum(parts) @ given["U"][k]
     np.testing.assert_allclose(block_low_rank.matmul(matrix, x), y)
-
-
-def test_the_papers_formula_of_a_monarch_matrix_with_its_permutations():
     structure = Monarch(8, 6, 3, 2, 2, interleaved=True)
     matrix = FactoredMatrix.random(structure, dtype="float64")
     given = block_low_rank.to_layout(matrix)

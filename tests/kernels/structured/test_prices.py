@@ -62,11 +62,14 @@ def test_the_model_prices_and_ranks_candidates_as_an_h200_ran_them(sizes, dtype,
         assert decision_for(request).plan.candidate.strategy == min(milliseconds, key=milliseconds.get)
 
 
-def test_the_model_chooses_views_batch_last():
+def test_views_are_chosen_batch_last_and_more_columns_than_32_bits_count_are_planned():
     for dtype in ("float32", "float16", "bfloat16", "tf32", "float64"):
         decision = decision_for(request_of((1, 256, 256, 4), dtype, "bsl"))
         assert decision.plan.candidate.strategy == "strided", dtype
         assert decision.is_baseline
+    request = request_of((1, 1024, 1024, 128))
+    assert request.k * request.n > 2**31
+    assert decision_for(request).plan.seconds > 0
 
 
 def test_transpositions_whose_rate_was_not_measured_have_no_price(monkeypatch):
@@ -100,12 +103,6 @@ def test_kernels_on_scalar_units_are_chosen_by_measured_rates_only(monkeypatch):
             assert seconds["fused"] < 0.6 * seconds["gather"]
             assert decision_for(request, machine=machine).plan.candidate.strategy == "fused"
         assert decision_for(request, machine=machine).plan.candidate.strategy not in known
-
-
-def test_more_columns_than_32_bits_count_are_planned():
-    request = request_of((1, 1024, 1024, 128))
-    assert request.k * request.n > 2**31
-    assert decision_for(request).plan.seconds > 0
 
 
 def test_float32_may_be_three_products_of_tf32():
@@ -154,14 +151,11 @@ def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
         assert strategy.restore("", damaged, request) is None
 
 
-def test_kernels_without_a_measurement_are_never_chosen():
+def test_decode_and_tiles_are_priced_as_measured_and_others_never_chosen():
     for n, structure in itertools.product((4, 1024, 8192), (LowRank(4096, 4096, 64), Monarch(4096, 4096, 16, 16, 64))):
         decision = decision_for(factored_request(structure, n, "bfloat16", device="cuda"), machine=H200)
         assert decision.plan.candidate.strategy == "strided"
         assert decision.seconds is not None
-
-
-def test_one_column_is_priced_by_the_weights_and_read_in_one_launch():
     pytest.importorskip("triton")
     for structure in (LowRank(11008, 4096, 1488), Monarch(11008, 4096, 16, 16, 96), Blast(11008, 4096, 16, 16, 1488)):
         decision = decision_for(factored_request(structure, 1, "bfloat16", device="cuda"), machine=H200)
@@ -172,9 +166,6 @@ def test_one_column_is_priced_by_the_weights_and_read_in_one_launch():
         for n, dtype in ((3, "bfloat16"), (1, "float32")):
             request = factored_request(structure, n, dtype, device="cuda")
             assert decision_for(request, machine=H200, strategy="decode").seconds is None
-
-
-def test_the_middle_of_many_columns_is_by_our_kernel():
     pytest.importorskip("triton")
     layer = Blast(3456, 1152, 9, 9, 384)  # on an H200, 8192 columns: 0.102 ms, by batched GEMMs 0.269 ms
     chosen = decision_for(factored_request(layer, 8192, "bfloat16", device="cuda"), machine=H200)
@@ -195,9 +186,6 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
     assert strategy.restore("", (*found[0].parameters[:-1], ("weights", 3)), request) is None
     assert decision_for(request, strategy="decode").plan.candidate == found[0]
     assert "programs 4" in str(found[0])
-
-
-def test_items_have_the_rows_whose_rounds_read_least():
     assert few_tile(Pattern(1, 1488, 4096, 1), 528, 4096, False) == (
         1,
         4096,

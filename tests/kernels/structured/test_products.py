@@ -121,7 +121,7 @@ def test_half_precision_is_computed_in_float32_and_rounded_once(structure, draw)
     np.testing.assert_array_equal(found, wide.astype(np.float16))
 
 
-def test_plans_are_explained():
+def test_plans_are_explained_and_a_dense_matrix_is_within_the_callers_leave():
     request = factored_request(KroneckerSparse.of(kronecker.monarch(64, 64, 8)), 4096, "float32")
     decision = decision_for(request)
     assert decision.plan.candidate.family == "structured"
@@ -132,17 +132,16 @@ def test_plans_are_explained():
     refused = {one["strategy"]: one["refused"] for one in found["considered"]}
     assert "allow it with max_extra_bytes" in refused["dense"]
     assert refused["slabs"] is None
+    allowed = factored_request(KroneckerSparse.of(Pattern(1, 16, 16, 4)), 64, max_extra_bytes=12288)
+    assert decision_for(allowed, strategy="dense").plan.candidate.strategy == "dense"
 
 
-def test_an_aliased_result_is_written_last(draw):
+def test_an_aliased_result_is_written_last_whatever_the_threads(draw):
     matrix, x = FactoredMatrix.random(Pattern(2, 4, 4, 5), dtype="float64"), draw((40, 33))
     truth = matrix.dense() @ x
     request = factored_request(matrix.structure, 33, "float64", "bsl")
     decision_for(request, strategy="slabs").plan.build().run(matrix.factors, x, x)
     np.testing.assert_allclose(x, truth)
-
-
-def test_a_plan_does_not_depend_on_the_threads(draw):
     matrix, x = FactoredMatrix.random(kronecker.monarch(24, 36, 3)), draw((36, 1000), "float32")
     core = ViewProduct(matrix.structure, 1000, "float32", False, True, 128)
     results = []
@@ -152,11 +151,6 @@ def test_a_plan_does_not_depend_on_the_threads(draw):
             core.run(matrix.factors, x, out, arena, threads)
         results.append(out)
     np.testing.assert_array_equal(*results)
-
-
-def test_a_dense_matrix_within_the_callers_leave_is_multiplied():
-    allowed = factored_request(KroneckerSparse.of(Pattern(1, 16, 16, 4)), 64, max_extra_bytes=12288)
-    assert decision_for(allowed, strategy="dense").plan.candidate.strategy == "dense"
 
 
 def test_wisdom_outranks_predictions(home):
@@ -254,15 +248,12 @@ def test_it_is_the_transform(size, dtype):
         assert np.linalg.norm(found - truth) <= ROUNDING[dtype] * np.linalg.norm(truth)
 
 
-def test_the_factors_of_radix_2_are_the_square_dyadic_ones():
+def test_the_factors_of_radix_2_are_the_square_dyadic_ones_and_sizes_fit():
     transform = kronecker.dft(32, radix=2)
     assert transform.matrix.patterns == kronecker.square_dyadic(32)
     assert len(kronecker.dft(4096).matrix.patterns) == 3
     full = kronecker.dft(12, "complex128").matrix.dense()[:, np.argsort(kronecker.dft(12).order)]
     np.testing.assert_allclose(full, np.fft.fft(np.eye(12)), atol=1e-13)
-
-
-def test_inputs_of_another_size_are_not_transformed():
     refuses("of 8 points", kronecker.dft(8).apply, np.zeros((3, 4), np.complex64))
 
 

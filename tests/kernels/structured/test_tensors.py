@@ -109,7 +109,7 @@ def test_complex_products_are_planned_and_tiles_refuse_them(dtype):
     assert {x.dtype for x in (*a, b, c)} == {getattr(torch, dtype)}
 
 
-def test_the_error_of_complex_products_counts_both_parts():
+def test_the_bench_draws_operands_of_the_request_and_counts_errors_of_both_parts():
     structure = KroneckerSparse.of(Pattern(2, 3, 4, 2))
     matrix = FactoredMatrix.random(structure.patterns, dtype="complex128")
     request = factored_request(structure, 5, "complex128", device="cuda")
@@ -117,9 +117,6 @@ def test_the_error_of_complex_products_counts_both_parts():
     product = torch.from_numpy(matrix.dense()) @ x
     assert CudaBench().errors(request, factors, x)(product) < 1e-14
     assert CudaBench().errors(request, factors, x)(product.conj()) > 0.1
-
-
-def test_operands_of_a_bench_fit_the_request():
     structure = KroneckerSparse.of(monarch(24, 36, 3))
     a, b, c = CudaBench().operands(factored_request(structure, 9, "bfloat16", device="cuda"), 0, blank=True)
     assert [tuple(weights.shape) for weights in a] == [one.parameter_shape for one in structure.patterns]
@@ -153,11 +150,15 @@ def test_sums_over_the_batch_are_those_of_arrays(a, d):
     torch.testing.assert_close(outer_tensors(scattered[1], scattered[0], 6, 1), outer_tensors(grad, x, 6, 1))
 
 
-def test_gradients_of_the_parameters_copy_nothing_batch_last(recorder):
+def test_gradients_copy_nothing_batch_last_and_blocks_are_gathered_where_they_fill_a_gpu(recorder):
     with recorder() as seen:
         outer_tensors(torch.randn(12, 50), torch.randn(24, 50), 1, 6)
     assert seen.seen.count("aten.bmm.out") == 1
     assert not seen.copies
+    assert is_gathered(Pattern(64, 96, 96, 4), 25088, 4)
+    assert is_gathered(Pattern(2, 384, 384, 16), 25088, 4)
+    assert not is_gathered(Pattern(1, 48, 48, 4), 25088, 4)
+    assert not is_gathered(Pattern(64, 96, 96, 1), 25088, 4)
 
 
 @pytest.mark.parametrize(("a", "d"), [(2, 3), (1, 6), (6, 1), (1, 1)])
@@ -202,13 +203,6 @@ def test_both_gradients_share_transposed_operands(pattern, dtype, gathered, monk
     assert is_batch_first(found[0])
 
 
-def test_blocks_are_gathered_where_they_fill_a_gpu():
-    assert is_gathered(Pattern(64, 96, 96, 4), 25088, 4)
-    assert is_gathered(Pattern(2, 384, 384, 16), 25088, 4)
-    assert not is_gathered(Pattern(1, 48, 48, 4), 25088, 4)
-    assert not is_gathered(Pattern(64, 96, 96, 1), 25088, 4)
-
-
 def test_rows_lie_in_block_order_where_one_view_writes_and_reads_them():
     """Monarch's first rows are [l, s, k], BLAST's [r, l] and [r, k], low-rank ones have one order."""
     first, second = steps_of(Monarch(24, 36, 3, 4, 5))
@@ -220,9 +214,6 @@ def test_rows_lie_in_block_order_where_one_view_writes_and_reads_them():
     assert (middle.target, last.source) == (by_blocks(1, 4, 7), BlockRows(4, 1, 7, (1, 1, 4)))
     first, second = steps_of(LowRank(24, 36, 5))
     assert (first.target, second.source) == (natural(1, 5, 1), natural(1, 5, 1))
-
-
-def test_a_factor_is_one_batched_product_where_its_blocks_are_equally_far_apart():
     for structure in (Monarch(24, 36, 3, 4, 5), Blast(24, 36, 3, 4, 7), LowRank(24, 36, 5)):
         assert {step.calls for step in steps_of(structure)} == {1}
     (step,) = steps_of(KroneckerSparse.of(Pattern(5, 3, 4, 2)))
