@@ -77,7 +77,7 @@ def test_plans_depend_on_nothing_of_the_machine(home, tmp_path, strassen):
     machine = {"LCMA_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "3", "OPENBLAS_THREAD_TIMEOUT": "4"}
     path = tmp_path / "plans.json"
     subprocess.run(
-        [sys.executable, str(GOLDEN / "make_plans.py"), str(path)],
+        [sys.executable, str(GOLDEN / "make.py"), "plans", str(path)],
         env={**os.environ, **machine, "OPENBLAS_CORETYPE": "Haswell"},
         check=True,
         timeout=280,
