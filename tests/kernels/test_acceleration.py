@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels.torch import dispatch, layers
 from lcma.kernels.torch.layers import FastConv1D, FastLinear
 from lcma.kernels.torch.modules import linear_places
@@ -79,7 +78,7 @@ def test_products_of_gradients_are_planned_in_training():
 def test_models_without_layers_that_gain_are_refused_or_left():
     for net in (nn.ReLU(), nn.Sequential(nn.Conv2d(1, 1, 1))):
         refuses("no linear layer", lcma.accelerate_, net)
-    with pytest.raises(PlanError, match="no linear layer that filter_fn accepts"):
+    with pytest.raises(lcma.PlanError, match="no linear layer that filter_fn accepts"):
         lcma.accelerate_(nn.Sequential(nn.Linear(2, 2)), filter_fn=lambda name, _: False)
     net = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
     assert [report.name for report in lcma.accelerate_(net, filter_fn=lambda name, _: name == "1")] == ["1"]

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError, VerificationError
 from lcma.kernels.causal.candidates import scheme_program
 from lcma.kernels.codegen import certified as gate
 from lcma.kernels.codegen import maps, native
@@ -23,13 +22,9 @@ from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
 from lcma.kernels.codegen.rows import rows_code, rows_kernel
 from lcma.kernels.cpu.blocks import Blocks
-from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.constructions import change_of_basis
-from lcma.schemes_db.evaluate import evaluate
 from lcma.schemes_db.formats import lcma_json
-from lcma.schemes_db.straightline import program_of
 from lcma.schemes_db.symmetry import Triangle
-from lcma.verify import certify
 from lcma.workbench.cli import main
 
 from ..refusal import refuses, refuses_with
@@ -109,7 +104,7 @@ def test_fractions_are_for_floats_only():
 
 def test_large_maps_are_cut_into_pieces(monkeypatch, strassen):
     monkeypatch.setattr(maps, "MAX_TARGETS", 3)
-    whole = maps_of(program_of(strassen)).left
+    whole = maps_of(lcma.program_of(strassen)).left
     blocks = np.random.default_rng(2).integers(-9, 9, (4, 3, 3))
     parts = pieces(whole)
     assert [len(part.results) for part in parts] == [2, 2, 3]
@@ -120,16 +115,16 @@ def test_large_maps_are_cut_into_pieces(monkeypatch, strassen):
 
 
 def test_flattened_levels_compute_the_nested_product_and_halves_need_a_program(strassen, classical):
-    outer, inner = program_of(strassen), program_of(classical("1x2x3"))
+    outer, inner = lcma.program_of(strassen), lcma.program_of(classical("1x2x3"))
     flat = flatten(outer, inner)
     assert flat.target.shape == (2, 4, 6)
     assert flat.rank == 42
     rng = np.random.default_rng(3)
     a, b = rng.integers(-9, 9, (4, 8)), rng.integers(-9, 9, (8, 12))
-    np.testing.assert_array_equal(evaluate(flat, a, b), a @ b)
-    outer = program_of(lcma.resolve("eca-stage1")[0])
-    with pytest.raises(PlanError, match="half-out products of 4x4x4:tri-out need a program on a grid 2x2x2"):
-        flatten(outer, program_of(classical("2x2x2")))
+    np.testing.assert_array_equal(lcma.evaluate(flat, a, b), a @ b)
+    outer = lcma.program_of(lcma.resolve("eca-stage1")[0])
+    with pytest.raises(lcma.PlanError, match="half-out products of 4x4x4:tri-out need a program on a grid 2x2x2"):
+        flatten(outer, lcma.program_of(classical("2x2x2")))
 
 
 @pytest.mark.parametrize(("side", "upper"), [(side, upper) for side in ("out", "left", "right") for upper in (0, 1)])
@@ -137,7 +132,7 @@ def test_flattened_halves_are_proven_for_the_finer_triangle(side, upper):
     outer = scheme_program(lcma.resolve("eca-stage1")[0], Triangle(side, bool(upper)))
     halves = {kind: scheme_program(lcma.resolve("2x2x2-tri-left-r6")[0], Triangle(kind.side, kind.of_upper))
               for kind in {op.kind for op in outer.products if op.kind.half}}  # fmt: skip
-    flat = flatten(outer, program_of(lcma.resolve("strassen")[0]), halves)
+    flat = flatten(outer, lcma.program_of(lcma.resolve("strassen")[0]), halves)
     assert flat.target == lcma.parse_target(f"8x8x8:tri-{side}{':upper' * upper}")
     assert sum(op.kind.half for op in flat.products) == 4 * 10
     assert flat.rank == 24 * 7 + 10 * 6
@@ -231,30 +226,30 @@ def wrong(strassen):
 @pytest.fixture
 def forged(strassen, wrong):
     """A certificate of the wrong scheme that fits it in every field."""
-    return dataclasses.replace(certify(strassen), digest=wrong.digest)
+    return dataclasses.replace(lcma.certify(strassen), digest=wrong.digest)
 
 
 def test_a_forged_pair_is_refused_and_so_is_the_bare_scheme_afterwards(wrong, forged):
     a = np.ones((4, 4))
     for scheme in ((wrong, forged), wrong, [(wrong, forged)]):
-        refuses_with(VerificationError, "equations fail", lcma.matmul, a, a, scheme=scheme)
+        refuses_with(lcma.VerificationError, "equations fail", lcma.matmul, a, a, scheme=scheme)
 
 
 def test_a_changed_row_of_the_catalogue_is_refused(home, own, wrong, forged, tmp_path, capsys):
     a = np.arange(16.0).reshape(4, 4)
     np.save(tmp_path / "a.npy", a)
     command = ["run", "mine", str(tmp_path / "a.npy"), str(tmp_path / "a.npy"), "--out", str(tmp_path / "c.npy")]
-    with Catalog.open() as catalog:
-        catalog.add(own.replace(name="mine"), certify(own))
+    with lcma.Catalog.open() as catalog:
+        catalog.add(own.replace(name="mine"), lcma.certify(own))
     assert np.allclose(lcma.matmul(a, a, scheme="mine"), a @ a)
     assert main(command) == 0
     (tmp_path / "c.npy").unlink()
-    with Catalog.open() as catalog:
+    with lcma.Catalog.open() as catalog:
         document = lcma_json.render(wrong.replace(name="mine"), forged)
         values = (wrong.digest, document, own.digest)
         catalog._connection.execute("UPDATE schemes SET digest = ?, document = ? WHERE digest = ?", values)
     assert lcma.resolve("mine")[1].digest == wrong.digest
-    refuses_with(VerificationError, "equations fail", lcma.matmul, a, a, scheme="mine")
+    refuses_with(lcma.VerificationError, "equations fail", lcma.matmul, a, a, scheme="mine")
     capsys.readouterr()
     assert main(command) == 1
     out, err = capsys.readouterr()
@@ -263,8 +258,8 @@ def test_a_changed_row_of_the_catalogue_is_refused(home, own, wrong, forged, tmp
 
 
 def test_a_row_whose_coefficients_alone_were_changed_is_called_damaged(home, own):
-    with Catalog.open() as catalog:
-        catalog.add(own.replace(name="mine"), certify(own))
+    with lcma.Catalog.open() as catalog:
+        catalog.add(own.replace(name="mine"), lcma.certify(own))
         document = json.loads(catalog._found("mine")[1])
         block = next(iter(document["products"][0]["u"]))
         document["products"][0]["u"][block] = 5
@@ -279,10 +274,10 @@ def test_a_scheme_is_proven_once_a_process_whatever_it_came_with(strassen, monke
 
     def counting(scheme):
         proven.append(scheme.digest)
-        return certify(scheme)
+        return lcma.certify(scheme)
 
     monkeypatch.setattr(lcma.verify, "certify", counting)
-    certificate = certify(strassen)
+    certificate = lcma.certify(strassen)
     for scheme in ((strassen, certificate), strassen, (strassen, None), "strassen"):
         gate.certified(scheme)
     assert proven == [strassen.digest]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import api, compile_process, contenders, decision_for, learning, machine_for
+from lcma.kernels import Request, api, compile_process, contenders, decision_for, learning, machine_for
 from lcma.kernels.beside_calls import SWITCH_SECONDS
 from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu.estimate import profile_for
@@ -31,7 +31,6 @@ from lcma.kernels.planning.trials import lesson as trials_lesson
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import key_of
-from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
 from lcma.kernels.structured.pattern import Pattern
 

@@ -13,7 +13,6 @@ from torch.nn import functional
 from torch.nn.utils import parametrizations, parametrize, prune
 
 import lcma
-from lcma.errors import PlanError
 
 from ..refusal import refuses
 from .cases import each, table
@@ -295,7 +294,7 @@ def test_converted_models_are_copied_stored_loaded_and_exported(kind):
 def test_scripting_is_refused_in_one_line(kind):
     net = nn.Sequential(linear())
     convert(net, kind)
-    with pytest.raises(PlanError) as caught, pytest.warns(DeprecationWarning, match=r"torch\.jit\.script"):
+    with pytest.raises(lcma.PlanError) as caught, pytest.warns(DeprecationWarning, match=r"torch\.jit\.script"):
         torch.jit.script(net)
     assert str(caught.value) == (
         f"{type(net[0]).__name__} can't be compiled by torch.jit.script; use torch.compile or torch.export"

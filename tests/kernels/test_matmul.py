@@ -13,11 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import PlanError, VerificationError
-from lcma.kernels import Request, matmul, plan_for
+from lcma.kernels import Prepared, Request, matmul, plan_for
 from lcma.kernels.cpu.slabs import Slabs
 from lcma.kernels.plans import families
-from lcma.kernels.products.prepared import Prepared
 from lcma.schemes_db import Z2, Scheme, Target
 
 from ..refusal import refuses
@@ -152,7 +150,7 @@ def test_a_wrong_environment_or_scheme_is_refused(strassen, monkeypatch):
     refuses("a must be an array of numbers, not ndarray of shape", matmul, np.array(["x"]), np.array(["y"]))
     refuses("lift it to Z first", matmul, a, a, Scheme.from_arrays(GENERAL, *factors, Z2))
     factors[2][0, 0, 0] = 2
-    with pytest.raises(VerificationError):
+    with pytest.raises(lcma.VerificationError):
         matmul(a, a, Scheme.from_arrays(GENERAL, *factors))
 
 
@@ -202,7 +200,7 @@ def test_the_sums_are_made_once(strassen, draw, no_rates, monkeypatch):
 
 def test_what_cannot_be_prepared_or_does_not_fit_is_refused(strassen):
     prepared = Prepared(np.ones((4, 4)), 4, strassen)
-    with pytest.raises(PlanError, match="inner sizes differ"):
+    with pytest.raises(lcma.PlanError, match="inner sizes differ"):
         np.ones((4, 5)) @ prepared
     b = np.ones((8, 8))
     looped = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:loop").build()

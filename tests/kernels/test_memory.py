@@ -24,7 +24,6 @@ from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.schemes_db import Z2
 from lcma.schemes_db.shipped import kept_program, shipped
-from lcma.schemes_db.straightline import program_of
 
 from ..refusal import refuses
 
@@ -208,10 +207,10 @@ def test_a_stored_program_runs_its_scheme(forgetful):
     scheme = shipped("3x3x3-r23-additions").scheme
     (level,) = levels_of(scheme, 1)
     assert level[0] == kept_program("3x3x3-r23-additions")
-    assert level[0].additions == 55 < program_of(scheme).additions
+    assert level[0].additions == 55 < lcma.program_of(scheme).additions
     # Its name alone gives no other scheme that program.
     other = shipped("3x3x3-r23").scheme.replace(name="3x3x3-r23-additions")
-    assert program_for(other) == program_of(other)
+    assert program_for(other) == lcma.program_of(other)
 
 
 def test_programs_are_stored_and_proven_when_they_are_read(forgetful, strassen, monkeypatch):
@@ -262,7 +261,7 @@ def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the
     ours, theirs = (next(entry for entry in one.entries if entry.label == "3x2x2:11") for one in (first, second))
     assert theirs.factors[0].held is None
     assert theirs.scheme == ours.scheme
-    assert theirs.program == program_of(ours.scheme)
+    assert theirs.program == lcma.program_of(ours.scheme)
     flat = next(entry for entry in second.entries if entry.is_flattened)
     assert flat.program.rank == flat.scheme.rank
     stamp = pool_table.catalogue_stamp()

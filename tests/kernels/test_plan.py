@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import SchemeFormatError
-from lcma.kernels import Pool, Profile, Request, api, decision_for, executor_for, matmul, plan_for
-from lcma.kernels.api import finite
+from lcma.kernels import Pool, Profile, Request, api, decision_for, executor_for, finite, matmul, plan_for
 from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.rows import rows_kernel
@@ -32,7 +30,6 @@ from lcma.kernels.planning.profiles import find_profile, forget_profiles, keep_p
 from lcma.kernels.precision import FORMER_NAMES, NAMES, Arithmetic, arithmetic_of, fields_of
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import IS_NUMPYS, key_of
-from lcma.schemes_db.straightline import program_of
 from lcma.workbench.bench.workloads import layers, sample
 
 from ..refusal import refuses, refuses_with
@@ -153,7 +150,7 @@ def test_profiles_go_through_json():
     assert unmeasured().source == "unmeasured"
     broken = {**json.loads(profile.to_json()), "source": "guessed"}
     for text in ("{}", "[]", "no", json.dumps(broken)):
-        with pytest.raises(SchemeFormatError):
+        with pytest.raises(lcma.SchemeFormatError):
             Profile.from_json(text)
 
 
@@ -241,7 +238,7 @@ def test_profiles_are_stored_and_a_damaged_one_counts_as_none(home, flat, monkey
     assert path.parent == profiles_folder()
     assert profile_for() == mine
     path.write_text("{")
-    refuses_with(SchemeFormatError, "not a machine profile", find_profile, str(path))
+    refuses_with(lcma.SchemeFormatError, "not a machine profile", find_profile, str(path))
     forget_profiles()
     assert profile_for().source == "estimated"
     keep_profile(mine)
@@ -319,7 +316,7 @@ def test_a_plan_asks_for_the_free_memory_once_or_twice(flat):
 
 def test_few_values_are_alive_at_once(strassen):
     """Every step has what it needs, every result is stored once, and registers bound what is held."""
-    program = program_of(strassen)
+    program = lcma.program_of(strassen)
     for linear in (maps_of(flatten(program, program)).left, maps_of(flatten(program, program)).merge):
         for registers in (6, 28):
             stored, made, loads = [], set(), 0

@@ -12,13 +12,11 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError, SchemeFormatError
-from lcma.kernels import Request, decision_for, kronecker, unregister_strategy
+from lcma.kernels import Request, decision_for, executor_for, kronecker, unregister_strategy
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.dense.cpu import CpuVendor
 from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix
-from lcma.kernels.plans.decisions import executor_for
 from lcma.kernels.plans.removed import REMOVED, check_not_removed
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import structures_of
@@ -134,7 +132,7 @@ def requests_of(device):
 def test_a_removed_name_is_refused_with_its_replacement(device, family, name):
     request = requests_of(device)[family]
     assert request.family == family
-    with pytest.raises(PlanError, match=f"^strategy {name} was removed: .*; use {REMOVED[device, family, name]}$"):
+    with pytest.raises(lcma.PlanError, match=f"^strategy {name} was removed: .*; use {REMOVED[device, family, name]}$"):
         decision_for(request, strategy=name)
 
 
@@ -152,7 +150,7 @@ def test_the_documentation_has_a_row_for_each(device, family, name):
 def test_attention_and_registered_strategies_of_a_removed_name(registered):
     q = np.ones((4, 3))
     for scheme in (None, "strassen"):
-        with pytest.raises(PlanError, match=r"strategy halving was removed: .*; use strips"):
+        with pytest.raises(lcma.PlanError, match=r"strategy halving was removed: .*; use strips"):
             lcma.causal_qk(q, q, strategy="halving", scheme=scheme)
 
     class Mine(CpuVendor):
@@ -232,7 +230,7 @@ def test_coefficients_that_int64_does_not_hold_are_refused(what, place):
     target = lcma.parse_target("1x1x1")
     arrays = [one(1), one(1), one(1)]
     arrays[place] = BIG[what]
-    with pytest.raises(SchemeFormatError):
+    with pytest.raises(lcma.SchemeFormatError):
         lcma.Scheme.from_arrays(target, *arrays)
 
 
@@ -252,5 +250,5 @@ def test_uint64_coefficients_and_common_denominators_are_kept():
 
 @pytest.mark.parametrize("denominator", [0, -2, 1.0, 1.5, 1 << 62, 1 << 63, np.uint64(1 << 63), "2", None])
 def test_denominators_are_whole_numbers_that_fit(denominator):
-    with pytest.raises(SchemeFormatError, match=r"denominators must be whole numbers from 1 to 2\^62"):
+    with pytest.raises(lcma.SchemeFormatError, match=r"denominators must be whole numbers from 1 to 2\^62"):
         lcma.Scheme.from_arrays(lcma.parse_target("1x1x1"), one(1), one(1), one(1), Q, denominators=(1, denominator, 1))

@@ -10,11 +10,9 @@ import pytest
 import torch
 
 import lcma
-from lcma.kernels import contenders, learning, shadow
+from lcma.kernels import Request, contenders, learning, plan_for, shadow
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.planning.wisdom import stored_wisdom
-from lcma.kernels.plans.decisions import plan_for
-from lcma.kernels.request import Request
 
 from ..refusal import refuses
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels import BlockMask, Dense, Pool, Request, Structure, Triangular, plan_for
 from lcma.kernels.causal.block_masks import kinds_of
 from lcma.kernels.causal.candidates import TriangularSource
@@ -217,7 +216,7 @@ def refused_or_right(wanted, product):
     """Whether the product is right; False if it is refused."""
     try:
         found = np.asarray(product())
-    except PlanError:
+    except lcma.PlanError:
         return False
     assert np.linalg.norm(found - wanted) <= 1e-10 * np.linalg.norm(wanted)
     return True

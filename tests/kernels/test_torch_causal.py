@@ -10,7 +10,6 @@ from torch.library import opcheck
 from torch.utils.flop_counter import FlopCounterMode
 
 import lcma
-from lcma.errors import CatalogError
 from lcma.kernels import Request, executor_for
 from lcma.kernels.causal import cuda, naive
 from lcma.kernels.causal.block_masks import kinds_of
@@ -21,9 +20,7 @@ from lcma.kernels.cuda import requests, triangular_products
 from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.request import structures_of
 from lcma.kernels.torch import masked, triangular
-from lcma.kernels.torch.attention import causal_attention
 from lcma.kernels.triangular import causal_pv, causal_qk, masked_matmul, syrk, trmm
-from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.symmetry import SIDES, Triangle, derive
 
 from ..refusal import refuses, refuses_with
@@ -308,7 +305,7 @@ def test_like_torch_forward_and_backward(choice, sizes):
     heads, shared, rows, cols, width = sizes
     q, k, v = drawn(2, heads, rows, width), drawn(2, shared, cols, width), drawn(2, shared, cols, width)
     theirs = partial(sdpa, is_causal=True, enable_gqa=True)
-    same_gradients(partial(causal_attention, enable_gqa=True, **choice), theirs, (q, k, v))
+    same_gradients(partial(lcma.causal_attention, enable_gqa=True, **choice), theirs, (q, k, v))
 
 
 def test_gradients_with_bias_sinks_and_dropout():
@@ -317,11 +314,11 @@ def test_gradients_with_bias_sinks_and_dropout():
     bias, sinks = drawn(4, 6, 5), drawn(4)
 
     def biased(q, k, v, bias, sinks):
-        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, scale=0.7, strategy="products")
+        return lcma.causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, scale=0.7, strategy="products")
 
     def dropped(q, k, v):
         torch.manual_seed(2)
-        return causal_attention(q, k, v, dropout_p=0.3, enable_gqa=True, strategy="products")
+        return lcma.causal_attention(q, k, v, dropout_p=0.3, enable_gqa=True, strategy="products")
 
     assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks), fast_mode=True)
     assert torch.autograd.gradcheck(dropped, (q, k, v), fast_mode=True)
@@ -332,20 +329,22 @@ def test_second_derivatives_and_transforms():
     bias, sinks = drawn(4, 5), drawn(2)
 
     def biased(q, k, v, bias, sinks):
-        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy="strips")
+        return lcma.causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy="strips")
 
     def masked(q, k, v):
-        return causal_attention(q, k, v, torch.ones(4, 5, dtype=torch.bool).tril(1), enable_gqa=True, strategy="strips")
+        return lcma.causal_attention(
+            q, k, v, torch.ones(4, 5, dtype=torch.bool).tril(1), enable_gqa=True, strategy="strips"
+        )
 
     def theirs(q, k, v):
         scores = (q @ k.mT / 3**0.5).masked_fill(torch.ones(4, 5).triu(1).bool(), -torch.inf)
         return scores.softmax(-1) @ v
 
     def own(x):
-        return causal_attention(x, x.sin(), x, strategy="strips")
+        return lcma.causal_attention(x, x.sin(), x, strategy="strips")
 
     def ours(q, k, v):
-        return causal_attention(q, k, v, enable_gqa=True, strategy="strips")
+        return lcma.causal_attention(q, k, v, enable_gqa=True, strategy="strips")
 
     assert torch.autograd.gradgradcheck(biased, (q, k, v, bias, sinks), fast_mode=True)
     assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks), fast_mode=True, check_forward_ad=True)
@@ -365,7 +364,7 @@ def test_attention_is_compiled_whole(choice):
     sinks, bias = drawn(2), drawn(9, 7)
 
     def ours(q, k, v, bias, sinks):
-        return causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy=choice)
+        return lcma.causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy=choice)
 
     torch._dynamo.reset()
     same_gradients(torch.compile(ours, fullgraph=True, backend="aot_eager"), ours, (q, k, v, bias, sinks))
@@ -377,13 +376,13 @@ def test_sinks_are_a_key_without_a_value_and_a_row_that_sees_nothing_is_zero():
     sinks = drawn(3, grad=False)
     scores = (q @ k.mT / 2).masked_fill(torch.ones(9, 9).triu(1).bool(), -torch.inf)
     extended = torch.cat([scores, sinks[:, None, None].expand(2, 3, 9, 1)], -1).softmax(-1)
-    output, weights = causal_attention(q, k, v, sinks=sinks, need_weights=True)
+    output, weights = lcma.causal_attention(q, k, v, sinks=sinks, need_weights=True)
     torch.testing.assert_close(weights, extended[..., :-1])
     torch.testing.assert_close(output, extended[..., :-1] @ v)
     q, k, v = (drawn(1, 1, 4, 2) for _ in range(3))
     seen = torch.ones(4, 4, dtype=torch.bool)
     seen[2] = False
-    out = causal_attention(q, k, v, seen)
+    out = lcma.causal_attention(q, k, v, seen)
     assert (out[0, 0, 2] == 0).all()
     assert all(torch.isfinite(x).all() for x in torch.autograd.grad(out.sum(), (q, k, v)))
 
@@ -392,12 +391,12 @@ def test_sinks_are_a_key_without_a_value_and_a_row_that_sees_nothing_is_zero():
 def test_precisions_and_autocast(dtype):
     torch.manual_seed(4)
     q, k, v = (drawn(1, 2, 65, 16, dtype=dtype, grad=False) for _ in range(3))
-    out = causal_attention(q, k, v, strategy="products")
+    out = lcma.causal_attention(q, k, v, strategy="products")
     assert out.dtype == dtype
     truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
     assert (out.double() - truth).norm() / truth.norm() < {torch.float32: 1e-6, torch.float16: 1e-3}.get(dtype, 1e-2)
     with torch.autocast("cpu", torch.bfloat16):
-        assert causal_attention(q.float(), k.float(), v.float(), strategy="products").dtype == torch.bfloat16
+        assert lcma.causal_attention(q.float(), k.float(), v.float(), strategy="products").dtype == torch.bfloat16
 
 
 @pytest.mark.slow
@@ -409,7 +408,7 @@ def test_errors_stay_within_twice_the_standard_algorithms():
         truth = sdpa(q.double(), k.double(), v.double(), is_causal=True)
         future = torch.ones(256, 256).triu(1).bool()
         plain = (q / 128**0.5 @ k.mT).masked_fill(future, -torch.inf).softmax(-1) @ v
-        ours = {name: causal_attention(q, k, v, scheme=name) for name in stable_scheme_names()}
+        ours = {name: lcma.causal_attention(q, k, v, scheme=name) for name in stable_scheme_names()}
         for choice, got in {"standard": plain, **ours}.items():
             worst[choice] = max(worst.get(choice, 0.0), float((got - truth).norm() / truth.norm()))
     assert max(worst[choice] for choice in ("standard", *stable_scheme_names())) <= 2 * worst["standard"]
@@ -483,7 +482,7 @@ def test_two_levels_are_one_with_a_finer_grid():
     assert two.target.shape == tuple(2 * size for size in one.target.shape)
     a, b = (torch.randint(-9, 10, size).double() for size in ((10, 13), (13, 10)))  # no multiple of the grid: padded
     assert torch.equal(run_level(two, a, b), (a @ b).tril())
-    refuses_with(CatalogError, "no scheme 'nothing'", level_of, "eca-stage1/nothing", Triangle("out"))
+    refuses_with(lcma.CatalogError, "no scheme 'nothing'", level_of, "eca-stage1/nothing", Triangle("out"))
     refuses("need a program on a grid 3x3x3", level_of, "eca-stage1/laderman", Triangle("out"))
 
 
@@ -504,7 +503,7 @@ def test_a_scheme_that_is_passed_runs_as_its_name_does(side):
     request = Request(24, 24, 24, "float64", device="cuda", structures=structures_of(Triangle(side, True)))
     a, b = (torch.randint(-9, 10, (24, 24)).double() for _ in range(2))
     wanted = plain(a, b, Triangle(side, True))
-    for scheme in ("eca-stage1", resolve("eca-stage1")[0]):
+    for scheme in ("eca-stage1", lcma.resolve("eca-stage1")[0]):
         assert torch.equal(executor_for(request, scheme, strategy="scheme").run(a, b), wanted)
 
 

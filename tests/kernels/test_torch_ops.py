@@ -13,7 +13,6 @@ from torch.utils.flop_counter import FlopCounterMode
 import lcma
 from lcma.kernels.torch import ops
 from lcma.kernels.torch.bilinear import is_eager
-from lcma.kernels.torch.layers import FastLinear
 
 from ..refusal import refuses
 from .gradients import drawn, same_gradients
@@ -74,7 +73,7 @@ def test_forward_ad_and_the_transforms_of_torch_func():
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_complex_gradients_are_torchs(dtype):
     a, b = drawn(4, 5, dtype=dtype), drawn(5, 3, dtype=dtype)
-    layer = FastLinear(5, 3, dtype=dtype, scheme="strassen")
+    layer = lcma.FastLinear(5, 3, dtype=dtype, scheme="strassen")
     for ours in (partial(lcma.matmul, scheme="strassen"), lcma.matmul):
         same_gradients(ours, torch.matmul, (a, b))
     same_gradients(lambda x, *_: layer(x), torch.nn.functional.linear, (a, layer.weight, layer.bias))
@@ -149,14 +148,14 @@ def test_autocast_and_flops():
 
 
 def test_linear_is_a_module():
-    layer = FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2)
+    layer = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2)
     x = drawn(3, 6)
     for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         torch.testing.assert_close(other(x), layer(x))
-    fresh = FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen")
+    fresh = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen")
     fresh.load_state_dict(layer.state_dict())
     torch.testing.assert_close(fresh(x), x @ layer.weight.t())
-    assert FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
+    assert lcma.FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
     assert "strassen/strassen" in repr(layer)
     refuses("GPU", layer.pack, 16)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")

@@ -18,7 +18,6 @@ from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.kernel_node import Driver, KernelNode, Parameters
 from lcma.kernels.cuda.launch import REPETITIONS, Repeated
 from lcma.kernels.cuda.repeated_product import MOST_PLACES, RepeatedProduct, captured
-from lcma.schemes_db.straightline import program_of
 
 METADATA = {"num_warps": 4, "num_ctas": 1, "shared": 512, "launch_pdl": False, "launch_cooperative_grid": False}
 METADATA |= {"global_scratch_size": 0, "profile_scratch_size": 0}
@@ -252,7 +251,7 @@ def test_a_profiler_watches_triton_s_own_launch(gpu, monkeypatch):
 
 
 def test_a_combination_passes_its_sizes_and_is_looked_up_by_its_tensors(monkeypatch):
-    maps, kernel = maps_of(program_of(lcma.resolve("strassen")[0])), Kernel(arg_names=())
+    maps, kernel = maps_of(lcma.program_of(lcma.resolve("strassen")[0])), Kernel(arg_names=())
     split = Combination(maps.left, Direction.TO_STACK, maps.left_blocks)
     monkeypatch.setattr(split, "_kernel", lambda *_: kernel)
     matrix, stack = torch.empty(3, 64, 1792), torch.empty(3, 7, 32, 896)

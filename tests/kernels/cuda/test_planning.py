@@ -10,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels import Machine, Profile, Request, decision_for, plan_for, strategies
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Take, ValueSum, peak_alive, steps
@@ -27,7 +26,6 @@ from lcma.kernels.planning.profiles import find_profile
 from lcma.kernels.precision import fields_of
 from lcma.kernels.ring import exact_ring
 from lcma.kernels.torch.recipe import ProductRecipe
-from lcma.schemes_db import Target
 from lcma.workbench.bench.workloads import sample
 from lcma.workbench.cli import cli
 from lcma.workbench.commands.plan import command
@@ -111,13 +109,13 @@ def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
 def test_pieces_cover_everything_once(count, items):
     shape = Shape(300, 8, 8, "float32", items, items, 1)
     seen = np.zeros((items, 300), int)
-    for piece in shape.pieces(Target.general(2, 2, 2), count):
+    for piece in shape.pieces(lcma.Target.general(2, 2, 2), count):
         seen[piece.items, piece.rows] += 1
     assert (seen == 1).all()
 
 
 def test_pieces_divide_the_stacks_of_a_and_c():
-    target, rank = Target.general(2, 2, 2), 7
+    target, rank = lcma.Target.general(2, 2, 2), 7
     whole, quarters = (Shape(4096, 4096, 4096, "float32").stack_bytes(target, rank, count) for count in (1, 4))
     stack = 7 * 2048**2 * 4
     assert (whole, quarters) == (3 * stack, stack + 2 * stack // 4)
@@ -312,7 +310,7 @@ def test_the_command_plans_for_a_gpu():
     data = json.loads(CliRunner().invoke(cli, ["plan", *sizes, "--device", "cuda", "--json"]).output)
     assert data["predicted_seconds"] < data["baseline_seconds"]
     refused = CliRunner().invoke(command, [*sizes, "--device", "cuda", "--dtype", "int8"])
-    assert isinstance(refused.exception, PlanError)
+    assert isinstance(refused.exception, lcma.PlanError)
 
 
 BYTES = 30 << 30

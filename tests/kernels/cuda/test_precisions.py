@@ -5,7 +5,6 @@ import pytest
 import torch
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels.cuda import fp8, int8
 from lcma.kernels.cuda.fp8_naive import FLOOR, fp8_product, quantise_blocks, quantise_rows
 from lcma.kernels.cuda.int8 import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, vendor_operand
@@ -297,9 +296,9 @@ def test_operands_are_compared_with_the_plan_and_the_stated_magnitude():
     a[0, 0] = -128
     assert torch.equal(whole.run(a, b), exactly(a, b))
     executor = packed_executor(int8_request(20, 32, 16), BY_VENDOR, 0)
-    with pytest.raises(PlanError, match=r"for int8 tensors of the shapes \(20, 32\) and \(32, 16\)"):
+    with pytest.raises(lcma.PlanError, match=r"for int8 tensors of the shapes \(20, 32\) and \(32, 16\)"):
         executor.run(drawn(20, 32).int(), drawn(32, 16).int())
-    with pytest.raises(PlanError, match=r"out must be a tensor of shape \(20, 16\) and dtype torch.int32"):
+    with pytest.raises(lcma.PlanError, match=r"out must be a tensor of shape \(20, 16\) and dtype torch.int32"):
         executor.run(drawn(20, 32), drawn(32, 16), torch.empty(20, 16, dtype=torch.int8))
 
 

@@ -9,9 +9,8 @@ import pytest
 
 pytest.importorskip("triton")
 
-from lcma.kernels import decision_for
+from lcma.kernels import Layout, Request, decision_for
 from lcma.kernels.dense.int8 import vendor_stages
-from lcma.kernels.request import Layout, Request
 from lcma.workbench.bench.gpu_8_bits import ANY_ENTRY, BY_ROWS, COPIED, FP8_ROWS, MAX_ABS, VENDOR, WEIGHTS
 
 from ..gpu import H200

@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import SchemeFormatError
-from lcma.kernels import Request, plan_for
+from lcma.kernels import Pool, Request, plan_for
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.machine import cpu_machine
-from lcma.kernels.cpu.workspace import Pool
 from lcma.kernels.exact import gf2
 from lcma.kernels.exact.cpu import exact_core, priced_exactly
 from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, Bits, best_kernel, bit_core
@@ -168,8 +166,8 @@ def test_files_round_trip_and_others_are_refused(tmp_path):
     np.savez(tmp_path / "b.npz", words=np.zeros((2, 2), np.uint64))
     np.savez(tmp_path / "c.npz", words=np.ones((2, 1), np.uint64), cols=0, bitorder="little")
     for name in "abc":
-        refuses_with(SchemeFormatError, "is not a bit matrix", BitMatrix.load, tmp_path / f"{name}.npz")
-    refuses_with(SchemeFormatError, "can't be read", BitMatrix.load, tmp_path / "none.npz")
+        refuses_with(lcma.SchemeFormatError, "is not a bit matrix", BitMatrix.load, tmp_path / f"{name}.npz")
+    refuses_with(lcma.SchemeFormatError, "can't be read", BitMatrix.load, tmp_path / "none.npz")
 
 
 @pytest.mark.parametrize(("make", "reason"), [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import Request
+from lcma.kernels import Request, decision_for
 from lcma.kernels.cpu.workspace import empty_aligned
 from lcma.kernels.exact.combine import sum_blocks
 from lcma.kernels.exact.floats import LIMITS, float_core
@@ -20,10 +20,8 @@ from lcma.kernels.exact.naive import naive_product, product_by_parts
 from lcma.kernels.exact.schemes import given_chain
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.wisdom import class_of
-from lcma.kernels.plans.decisions import decision_for
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
 from lcma.schemes_db import Q, Scheme, Target
-from lcma.verify import check_traced
 
 from ...refusal import refuses
 from ..cases import each
@@ -233,8 +231,8 @@ def test_traces_of_the_executors_are_accepted(scheme, ring, error_log2):
         c[-1, -1] = (c[-1, -1] + a[0, 0]) % modulus
         return c
 
-    assert check_traced(right, target, modulus=modulus, error_log2=error_log2, seed=1).ok
-    assert not check_traced(wrong, target, modulus=modulus, error_log2=error_log2, seed=1).ok
+    assert lcma.check_traced(right, target, modulus=modulus, error_log2=error_log2, seed=1).ok
+    assert not lcma.check_traced(wrong, target, modulus=modulus, error_log2=error_log2, seed=1).ok
 
 
 RATES = tuple(GemmRate("float64", n, n, n, 4e10, mode) for n in (64, 4096) for mode in ("whole", "tasks"))

@@ -29,7 +29,6 @@ from lcma.kernels.planning.wisdom import (
     sizes_of,
     stored_wisdom,
 )
-from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.shipped import shipped
 
 from ..cases import table
@@ -252,7 +251,7 @@ with lcma.Catalog.open() as catalog:
 
 @pytest.mark.parametrize("change", OTHERS)
 def test_what_another_process_stores_empties_it_within_a_second(home, clock, change):
-    with Catalog.open() as catalog:  # there is one, from a use before
+    with lcma.Catalog.open() as catalog:  # there is one, from a use before
         assert list(catalog.entries())
     plan_cache.get("a look")
     clock(2)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import VerificationError
 from lcma.kernels import (
     Candidate,
     Profile,
@@ -101,11 +100,11 @@ def test_a_wrong_product_is_an_error_and_nothing_is_stored(home, slow, played, m
         return error
 
     monkeypatch.setattr(Played, "errors", second_is_wrong)
-    with pytest.raises(VerificationError, match=r"came out wrong: relative error 5.0e-01; nothing was stored"):
+    with pytest.raises(lcma.VerificationError, match=r"came out wrong: relative error 5.0e-01; nothing was stored"):
         tune(REQUEST, machine=slow, rounds=1)
     assert stored_wisdom("slow") is None
     monkeypatch.setattr(Played, "errors", lambda self, *operands: lambda product: float("nan"))
-    with pytest.raises(VerificationError):
+    with pytest.raises(lcma.VerificationError):
         tune(REQUEST, machine=slow, rounds=1)
 
 

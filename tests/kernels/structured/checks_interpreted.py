@@ -12,12 +12,11 @@ import torch
 import triton
 import triton.language as tl
 
-from lcma.kernels import decision_for
+from lcma.kernels import Layout, decision_for
 from lcma.kernels.block_low_rank import Blast, LowRank
 from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, dft
 from lcma.kernels.precision import arithmetic_of
-from lcma.kernels.request import Layout
 from lcma.kernels.structured import cuda_costs
 from lcma.kernels.structured.decode_kernel import wait_for_all
 from lcma.kernels.structured.mixing import mix

@@ -12,7 +12,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import lcma
 from lcma import kronecker
-from lcma.errors import PlanError
 from lcma.kernels.block_low_rank import Blast, LowRank
 from lcma.kernels.cuda.dtypes import vendor_precision
 from lcma.kernels.factored import ORDERS
@@ -243,7 +242,7 @@ def test_dense_factors_with_entries_outside_their_patterns_are_refused(dtype):
     first, second = layer.in_layout("dense")
     layer.load_layout([first, torch.where(second == 0, -0.0, second)], "dense")
     second = torch.where(second == 0, 0.5, second)
-    with pytest.raises(PlanError, match=r"outside the support.* of its Frobenius norm.*KSLinear.from_dense"):
+    with pytest.raises(lcma.PlanError, match=r"outside the support.* of its Frobenius norm.*KSLinear.from_dense"):
         layer.load_layout([2 * first, second], "dense")
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(layer.factors, before, strict=True))
 
@@ -406,7 +405,7 @@ def test_operands_that_do_not_fit_are_refused(layer):
     refuses(r"inputs of layout bsf have shape \(..., 6\)", layer, torch.randn(2, 5))
     refuses(r"convert one with \.to", layer, torch.randn(2, 6, dtype=torch.float64))
     refuses("factor 1 has shape", product, torch.randn(2, 6), layer.weights()[::-1], layer.structure)
-    with pytest.raises(PlanError, match="needs a list of 2 factors, left-most first, not 1"):
+    with pytest.raises(lcma.PlanError, match="needs a list of 2 factors, left-most first, not 1"):
         product(torch.randn(2, 6), layer.weights()[:1], layer.structure)
 
 

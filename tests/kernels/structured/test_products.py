@@ -10,13 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcma import kronecker
-from lcma.kernels import decision_for, machine_for, strategies, tune
+from lcma.kernels import Layout, Pool, decision_for, machine_for, strategies, tune
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.cpu.bench import CpuBench
-from lcma.kernels.cpu.workspace import Pool
 from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, matmul
-from lcma.kernels.request import Layout
 from lcma.kernels.structured.cpu import ViewProduct
 from lcma.kernels.structured.rewrites import REWRITES
 from lcma.workbench.bench.baselines.kronecker import by_bmm

@@ -6,13 +6,11 @@ import pytest
 import torch
 
 from lcma.errors import PlanError
-from lcma.kernels import decision_for
+from lcma.kernels import Layout, decision_for, machine_for, strategies
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
 from lcma.kernels.cuda.bench import CudaBench
 from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, monarch, square_dyadic
-from lcma.kernels.plans.families import machine_for, strategies
-from lcma.kernels.request import Layout
 from lcma.kernels.structured import outer
 from lcma.kernels.structured.blocks import is_batch_first
 from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors
