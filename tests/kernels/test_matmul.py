@@ -19,6 +19,7 @@ from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target
 
 from ..refusal import refuses
+from .cases import array, each
 
 GENERAL = Target.general(2, 2, 2)
 
@@ -113,28 +114,13 @@ def test_the_same_bits_in_every_run_and_thread(strassen, draw):
         assert all(np.array_equal(one, expected) for one in result)
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (np.arange(6, dtype=np.float16).reshape(2, 3), np.ones((3, 4), np.float16)),
-        (np.eye(3, dtype=bool), np.ones((3, 3), bool)),
-        (np.full((3, 3), 300, np.int16), np.full((3, 3), 300, np.int16)),  # wraps, as numpy's does
-        (np.full((3, 3), 100, np.int8), np.full((3, 3), 2, np.int8)),
-        (np.ones((3, 3), np.uint8), np.ones((3, 3), np.int16)),
-        (np.arange(9.0).reshape(3, 3), np.ones((3, 3), np.float32)),
-        (np.arange(9.0).reshape(3, 3), np.arange(3)),
-        (np.arange(9, dtype=">f8").reshape(3, 3), np.ones((3, 3))),
-        (np.arange(9, dtype=">i4").reshape(3, 3), np.ones((3, 3), ">i4")),
-        (np.arange(3.0), np.ones((2, 3, 3))),
-        (np.arange(3.0), np.arange(3.0)),
-        ([[1, 2], [3, 4]], [[0.5, 0], [0, 1]]),
-    ],
-)
+@each("a, b", __file__, "numpys", a=array, b=array)
 def test_what_has_no_plans_is_numpys_product(a, b):
     wanted = np.matmul(a, b)
     result = matmul(a, b)
     assert np.asarray(result).dtype == wanted.dtype
     np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(matmul(a.tolist(), b.tolist()), np.matmul(a.tolist(), b.tolist()))
     if wanted.ndim:
         out = np.empty_like(wanted)
         assert matmul(a, b, out=out) is out

@@ -4,7 +4,7 @@ import ast
 import pkgutil
 import re
 import tomllib
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -28,22 +28,23 @@ from lcma.schemes_db.factor import Factor
 from lcma.schemes_db.symmetry import Triangle
 
 from ..refusal import refuses, refuses_with
+from .cases import array
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").with_stem("refused").read_text(encoding="utf-8"))
 PLANS, MASKS = TABLE.pop("plans"), TABLE.pop("masked")
 CALLS = [(error, call, message) for error, calls in TABLE.items() for call, message in calls.items()]
 
-OPERAND = re.compile(r"(?P<of>[mt]?)(?P<shape>[\dx]+):(?P<dtype>[a-z]+\d*)(=(?P<value>-?\d+|nan))?(@(?P<device>meta))?")
+OPERAND = re.compile(r"(?P<of>[mt]?)(?P<text>[\dx]+:[a-z]+\d*(=(-?\d+|nan))?)(@(?P<device>meta))?")
 
 
-def operand(shape, dtype, value, device, of):
+def operand(of, text, device):
     """An array of one number, a masked one of it (`of` "m") or a tensor (`of` "t")."""
-    sizes = tuple(map(int, shape.split("x")))
-    if of != "t":
-        array = np.full(sizes, float(value or 1)).astype(dtype)
-        return np.ma.masked_array(array, mask=np.eye(*sizes[:2], dtype=bool)) if of else array
-    torch = pytest.importorskip("torch")
-    return torch.full(sizes, float(value or 1), device=device).to(getattr(torch, dtype))
+    made = array(text)
+    if of == "t":
+        torch = pytest.importorskip("torch")
+        dtype = getattr(torch, text.partition(":")[2].partition("=")[0])
+        return torch.full(made.shape, float(made.flat[0]), device=device).to(dtype)
+    return np.ma.masked_array(made, mask=np.eye(*made.shape[:2], dtype=bool)) if of else made
 
 
 def argument(word):
@@ -153,6 +154,7 @@ def test_attention_and_registered_strategies_of_a_removed_name(registered):
         with pytest.raises(lcma.PlanError, match=r"strategy halving was removed: .*; use strips"):
             lcma.causal_qk(q, q, strategy="halving", scheme=scheme)
 
+    @dataclass(frozen=True)
     class Mine(CpuVendor):
         name: str = "scheme"
         device: str = "cuda"

@@ -19,6 +19,8 @@ from lcma.kernels.cuda.kernel_node import Driver, KernelNode, Parameters
 from lcma.kernels.cuda.launch import REPETITIONS, Repeated
 from lcma.kernels.cuda.repeated_product import MOST_PLACES, RepeatedProduct, captured
 
+from ..cases import table
+
 METADATA = {"num_warps": 4, "num_ctas": 1, "shared": 512, "launch_pdl": False, "launch_cooperative_grid": False}
 METADATA |= {"global_scratch_size": 0, "profile_scratch_size": 0}
 
@@ -186,17 +188,14 @@ def test_what_the_driver_refuses_is_launched_as_usual(gpu, failing):
     assert len(kernel.started) == REPETITIONS + 4
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"metadata": METADATA | {"launch_pdl": True}},
-        {"metadata": METADATA | {"num_ctas": 2}},
-        {"metadata": METADATA | {"global_scratch_size": 64}},
-        {"signature": ("*fp32", "tensordesc<fp32[64, 64]>", "i64", "fp32", ("i32", "constexpr"), "constexpr")},
-        {"signature": ("*fp32", "*fp32", "i32", "fp32", ("i32", "constexpr"), "constexpr")},
-        {"signature": ("*fp32", "*fp32", "i64", "constexpr", ("i32", "constexpr"), "constexpr")},
-    ],
-)
+OTHERS = [{"metadata": METADATA | more} for more in table(__file__, "metadata")]
+OTHERS += [
+    {"signature": tuple(more.get(str(i), kind) for i, kind in enumerate(Kernel.signature))}
+    for more in table(__file__, "signatures")
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
 def test_kernels_with_other_arguments_than_the_driver_knows_become_no_nodes(gpu, other):
     kernel, again = repeated(**other)
     for _ in range(REPETITIONS + 5):

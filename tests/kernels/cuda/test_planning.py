@@ -325,13 +325,7 @@ def gains(name, dtype, count=24):
     return [decision_for(request, machine=machine).gain for request in requests]
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype", "mean", "selected"),
-    [  # arXiv:2605.06057, section IV-B: the mean gain over the best library, and its quotient by that of LCMA alone
-        ("nvidia-h20", "bfloat16", 1.0750, 7.50 / 11.06),
-        ("nvidia-a100-40gb", "float32", 1.1182, 11.82 / 17.03),
-    ],
-)
+@each("name, dtype, mean, selected", __file__, "published")
 def test_predicted_gains_are_near_those_of_the_paper(name, dtype, mean, selected):
     found = gains(name, dtype)
     # The plans of two levels are predicted to gain more on the A100 than the paper measured of its schemes.

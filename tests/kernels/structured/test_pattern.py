@@ -22,7 +22,7 @@ from lcma.kernels.structured.pattern import (
 from lcma.kernels.structured.published_layouts import SCALES
 
 from ...refusal import refuses, refuses_with
-from ..cases import each
+from ..cases import array, each
 
 SOME = [Pattern(1, 3, 2, 4), Pattern(2, 2, 5, 1), Pattern(3, 1, 2, 2), Pattern(2, 4, 3, 3), Pattern(5, 1, 1, 2)]
 
@@ -273,18 +273,10 @@ def test_bfloat16_is_drawn_and_stored_as_its_bits(tmp_path):
     refuses("must end in", kronecker.save, tmp_path / "k.bin", matrix)
 
 
-def array(value):
-    """The array of a list, or zeros of a shape and dtype."""
-    if not isinstance(value, str):
-        return np.array(value)
-    shape, _, dtype = value.partition(":")
-    return np.zeros(tuple(map(int, shape.split("x"))), dtype)
-
-
 @each("arrays, message", __file__, "files")
 def test_files_that_hold_none_name_what_is_wrong(tmp_path, arrays, message):
     path = tmp_path / "bad.npz"
-    np.savez(path, **{name: array(value) for name, value in arrays.items()})
+    np.savez(path, **{name: array(one) if isinstance(one, str) else np.array(one) for name, one in arrays.items()})
     with pytest.raises(SchemeFormatError, match=message) as caught:
         kronecker.load(path)
     assert str(path) in str(caught.value)
