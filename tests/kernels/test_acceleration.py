@@ -31,7 +31,7 @@ def fast(net):
     return [name for name, module in net.named_modules() if isinstance(module, layers.FastModule)]
 
 
-def test_layers_that_gain_are_replaced_and_every_one_is_reported():
+def test_layers_that_gain_are_replaced_and_products_of_gradients_planned_in_training():
     net, seen = model(), []
     names = list(net.state_dict())
     weights = [net[0].weight, net[2].weight]
@@ -51,6 +51,11 @@ def test_layers_that_gain_are_replaced_and_every_one_is_reported():
     assert reports[2].refused == "the vendor's product is the fastest for 64, 8192 rows"
     assert (reports[0].inputs, reports[0].outputs, reports[1].inputs, reports[1].outputs) == (4096, 11008, 11008, 4096)
     assert [report.refused for report in lcma.accelerate_(net, GPU)][:2] == ["it runs by schemes already"] * 2
+    net = model().train()
+    assert ";" not in lcma.accelerate_(model(), GPU)[0].buckets[1].plan
+    report = lcma.accelerate_(net, GPU)[0]
+    assert report.buckets[1].predicted > 1.1
+    assert fast(net) == ["0", "2"]
 
 
 def test_restored_layers_are_plain_ones_with_the_parameters_as_they_are_now():
@@ -65,14 +70,6 @@ def test_restored_layers_are_plain_ones_with_the_parameters_as_they_are_now():
     assert net[2].weight is kept
     assert not net[0].training
     assert lcma.restore_(net) == 0
-
-
-def test_products_of_gradients_are_planned_in_training():
-    net = model().train()
-    assert ";" not in lcma.accelerate_(model(), GPU)[0].buckets[1].plan
-    report = lcma.accelerate_(net, GPU)[0]
-    assert report.buckets[1].predicted > 1.1
-    assert fast(net) == ["0", "2"]
 
 
 def test_models_without_layers_that_gain_are_refused_or_left():

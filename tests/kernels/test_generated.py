@@ -64,7 +64,7 @@ def test_rows_equal_the_plain_twin(draw, dtype, width, streaming):
     assert not raw[:, :, 64:].any()
 
 
-def test_blocks_cut_short_read_zeros_and_write_nothing():
+def test_blocks_cut_short_read_zeros_and_triangles_hide_their_other_half():
     sources = np.ones((3, 6, 20), np.float32)
     target = np.full((4, 6, 20), 7, np.float32)
     cut = [(1, 6, 20), (1, 4, 13), (1, 6, 0), (1, 5, 20), (1, 6, 9), (1, 6, 20), (1, 6, 20)]
@@ -77,9 +77,6 @@ def test_blocks_cut_short_read_zeros_and_write_nothing():
     np.testing.assert_array_equal(target[3], expected[3])
     assert (target[0, 5:] == 7).all()
     assert (target[1, :, 9:] == 7).all()
-
-
-def test_triangles_hide_their_other_half():
     rng = np.random.default_rng(1)
     sources = rng.standard_normal((3, 19, 19))
     kept = sources.copy()
@@ -141,16 +138,13 @@ def test_flattened_halves_are_proven_for_the_finer_triangle(side, upper):
     assert (proof.proof.full, proof.proof.half) == (24 * 7 + 10 * 2, 4 * 10)
 
 
-def test_a_damaged_cache_is_written_anew(home):
+def test_code_on_the_disk_is_compiled_once_by_many_threads_and_written_anew(home, monkeypatch):
     text = "VALUE = 41 + 1\n"
     path = home / "cache" / "kernels" / hashlib.sha256(text.encode()).hexdigest()[:24] / "kernel.py"
     path.parent.mkdir(parents=True)
     path.write_text("this is not python")
     assert load(text).VALUE == 42
     assert path.read_text() == text
-
-
-def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkeypatch):
     texts = []
     compiling = native._compile
     monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))
@@ -164,12 +158,7 @@ def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkey
     assert len(texts) == 4
     rows_code(MAP, "float64")
     assert len(texts) == 5
-
-
-def test_a_map_is_compiled_once_by_many_threads(home, monkeypatch):
-    texts = []
-    compiling = native._compile
-    monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))
+    texts.clear()
     linear = LinearMap(2, (), (((5, 0), (-7, 1)),))
     with ThreadPoolExecutor(16) as threads:
         kernels = [threads.submit(rows_kernel, linear, "float32") for _ in range(16)]

@@ -203,7 +203,7 @@ def forgetful(home, monkeypatch):
     pool._from_catalogue.cache_clear()
 
 
-def test_a_stored_program_runs_its_scheme(forgetful):
+def test_programs_are_stored_and_proven_when_they_are_read(forgetful, strassen, monkeypatch):
     scheme = shipped("3x3x3-r23-additions").scheme
     (level,) = levels_of(scheme, 1)
     assert level[0] == kept_program("3x3x3-r23-additions")
@@ -211,9 +211,6 @@ def test_a_stored_program_runs_its_scheme(forgetful):
     # Its name alone gives no other scheme that program.
     other = shipped("3x3x3-r23").scheme.replace(name="3x3x3-r23-additions")
     assert program_for(other) == lcma.program_of(other)
-
-
-def test_programs_are_stored_and_proven_when_they_are_read(forgetful, strassen, monkeypatch):
     made = program_for(strassen)
     path = programs._path(key_of(strassen))
     forgetful()

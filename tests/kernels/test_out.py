@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import executor_for, kronecker
+from lcma.kernels import executor_for
 from lcma.kernels.arrays import torch
 from lcma.kernels.factored import factored_request
 from lcma.kernels.request import Request, structures_of
@@ -16,6 +16,7 @@ from lcma.kernels.structured.matrix import FactoredMatrix
 from lcma.schemes_db.symmetry import Triangle
 
 from ..refusal import refuses
+from .cases import call, table
 
 SIZE = 12
 
@@ -26,29 +27,10 @@ def drawn(*shape, dtype="float32"):
 
 def of_arrays():
     """Products of arrays by name: functions of `out`."""
+    yield from ((name, call(text)) for name, text in table(__file__, "out").items())
     a, b = drawn(SIZE, SIZE), drawn(SIZE, SIZE)[::-1].copy()
-    wide, ints = a.astype("float64"), (a.astype("int64"), b.astype("int64"))
-    three = drawn(3, SIZE, SIZE)
-    matrix = kronecker.FactoredMatrix.random(kronecker.Pattern(2, 3, 2, 2), dtype="float32")
     low = FactoredMatrix.random(LowRank(SIZE, SIZE, 3), dtype="float32")
-    x = drawn(5, matrix.shape[1])
-    yield "small", partial(lcma.matmul, a, b)
-    yield "scheme", partial(lcma.matmul, a, b, "strassen")
-    yield "batch", partial(lcma.matmul, three, b, "strassen")
-    yield "no level", partial(lcma.matmul, a, b, "strassen", 0)
-    yield "vendor", partial(lcma.matmul, a, b, strategy="vendor")
-    yield "mixed dtypes", partial(lcma.matmul, a, wide)
-    yield "half precision", partial(lcma.matmul, a.astype("float16"), b.astype("float16"))
-    yield "bytes", partial(lcma.matmul, a.astype("int8"), b.astype("int8"), "strassen", max_abs=8)
-    yield "matrix times vector", partial(lcma.matmul, a, b[0])
-    yield "vector times matrices", partial(lcma.matmul, a[0], three)
     yield "prepared", lambda out=None: lcma.matmul(a, lcma.Prepared(b, SIZE, "strassen"), out=out)
-    yield "over Z", partial(lcma.matmul, *ints, ring="Z")
-    yield "over GF(7)", partial(lcma.matmul, *ints, "strassen", ring="GF(7)")
-    yield "int128", partial(lcma.matmul, *ints, ring="Z", out_dtype="int128")
-    yield "Python integers", partial(lcma.matmul, *ints, ring="Z", out_dtype="object")
-    yield "Kronecker", lambda out=None: kronecker.matmul(matrix, x, out=out)
-    yield "Kronecker, batch last", lambda out=None: kronecker.matmul(matrix, x.T.copy(), "bsl", out=out)
     for name, structures in (
         ("triangular", structures_of(Triangle("out"))),
         ("masked", (DENSE, DENSE, BlockMask.of(np.tri(3, dtype=np.int8)))),
@@ -65,17 +47,9 @@ def of_tensors():
     from lcma.kernels.cuda.requests import request_of
     from lcma.kernels.cuda.vendor import VendorExecutor
 
+    yield from ((name, call(text)) for name, text in table(__file__, "out_of_tensors").items())
     a, b = (torch.from_numpy(drawn(SIZE, SIZE)[::step].copy()) for step in (1, -1))
     three = torch.from_numpy(drawn(3, SIZE, SIZE))
-    yield "small", partial(lcma.matmul, a, b)
-    yield "scheme", partial(lcma.matmul, a, b, "strassen")
-    yield "batch", partial(lcma.matmul, three, b, "strassen")
-    yield "float64", partial(lcma.matmul, a.double(), b.double(), "strassen")
-    yield "bfloat16", partial(lcma.matmul, a.bfloat16(), b.bfloat16(), "strassen")
-    yield "bytes", partial(lcma.matmul, a.char(), b.char(), "strassen", max_abs=8)
-    yield "matrix times vector", partial(lcma.matmul, a, b[0])
-    yield "over Z", partial(lcma.matmul, a.long(), b.long(), ring="Z")
-    yield "int128", partial(lcma.matmul, a.long(), b.long(), ring="Z", out_dtype="int128")
     request = request_of(a, b)
     yield "vendor", partial(VendorExecutor().run, a, b)
     yield "vendor of a batch", partial(VendorExecutor(strict=True).run, three, b)

@@ -61,7 +61,25 @@ def test_the_workspace_is_what_was_promised_and_all_of_it_is_written(
         holds(result[i], strassen.target, copies[0][i], copies[1])
 
 
-def test_flattened_levels_move_less_and_are_chosen(strassen):
+def test_stages_add_up_and_have_seconds_of_a_measured_profile(strassen):
+    none = cpu_machine(profile=unmeasured())
+    chosen = plan_for(Request(64, 64, 64, "float64"), strassen, strategy="scheme:batched", machine=none)
+    names = [stage.name for stage in chosen.stages]
+    assert names == ["sums of A", "sums of B", "7 full products 32x32x32", "blocks of C"]
+    assert chosen.stages[2].flops == 7 * 2 * 32**3
+    # Two of the seven sums of each operand are blocks as they stand: 4 blocks read, 5 written.
+    assert [stage.bytes // (32 * 32 * 8) for stage in chosen.stages] == [9, 9, 21, 11]
+    assert chosen.stages[0].flops == 5 * 32 * 32
+    assert chosen.seconds is None
+    rates = (GemmRate("float32", 512, 512, 512, 1e9),)
+    profile = Profile("mine", "test", gemm=rates, combine_rate=1e9, source="measured")
+    machine = cpu_machine(profile=profile, threads=1)
+    assert plan_for(Request(1000, 1000, 1000), strassen, 2, machine=machine).seconds > 0
+    only = plan_for(Request(1000, 1000, 1000), strassen, 1, strategy="scheme:batched", machine=machine)
+    assert only.seconds == sum(stage.seconds for stage in only.stages)
+    # 500 x 500 is computed in 32 x 32 tiles of 16 x 16; a level and its seven calls cost the host's time.
+    products, moved = 7 * 2 * 512 * 512 * 500, 4 * 500**2 * (9 + 9 + 11)
+    assert only.seconds == pytest.approx((products + moved) / 1e9 + LEVEL_SECONDS + 7 * CALL_SECONDS)
     labels = [label for label, _ in arrangements(levels_of(strassen, 3))]
     assert labels == ["2x2x2:7 * 2x2x2:7 * 2x2x2:7", "2x2x2:7 * (2x2x2:7 2x2x2:7)", "(2x2x2:7 2x2x2:7) * 2x2x2:7"]
     chosen = decision_for(Request(1000, 1000, 1000), strassen, 2, machine=cpu_machine(profile=unmeasured(), threads=2))
@@ -72,30 +90,6 @@ def test_flattened_levels_move_less_and_are_chosen(strassen):
     assert "flops" in beaten[outer]
     # The library's product has no levels, and other families' products are not this one: they are no candidates.
     assert not any("vendor" in name or "mask" in reason for name, reason in chosen.refused)
-
-
-def test_stages_add_up(strassen):
-    none = cpu_machine(profile=unmeasured())
-    chosen = plan_for(Request(64, 64, 64, "float64"), strassen, strategy="scheme:batched", machine=none)
-    names = [stage.name for stage in chosen.stages]
-    assert names == ["sums of A", "sums of B", "7 full products 32x32x32", "blocks of C"]
-    assert chosen.stages[2].flops == 7 * 2 * 32**3
-    # Two of the seven sums of each operand are blocks as they stand: 4 blocks read, 5 written.
-    assert [stage.bytes // (32 * 32 * 8) for stage in chosen.stages] == [9, 9, 21, 11]
-    assert chosen.stages[0].flops == 5 * 32 * 32
-    assert chosen.seconds is None
-
-
-def test_seconds_come_from_a_measured_profile(strassen):
-    rates = (GemmRate("float32", 512, 512, 512, 1e9),)
-    profile = Profile("mine", "test", gemm=rates, combine_rate=1e9, source="measured")
-    machine = cpu_machine(profile=profile, threads=1)
-    assert plan_for(Request(1000, 1000, 1000), strassen, 2, machine=machine).seconds > 0
-    only = plan_for(Request(1000, 1000, 1000), strassen, 1, strategy="scheme:batched", machine=machine)
-    assert only.seconds == sum(stage.seconds for stage in only.stages)
-    # 500 x 500 is computed in 32 x 32 tiles of 16 x 16; a level and its seven calls cost the host's time.
-    products, moved = 7 * 2 * 512 * 512 * 500, 4 * 500**2 * (9 + 9 + 11)
-    assert only.seconds == pytest.approx((products + moved) / 1e9 + LEVEL_SECONDS + 7 * CALL_SECONDS)
 
 
 def test_limits(strassen):
@@ -140,7 +134,7 @@ def test_equal_requests_have_equal_hashes_in_every_process():
     assert ran.stdout.split() == [b"1"]
 
 
-def test_profiles_go_through_json():
+def test_profiles_go_through_json_and_a_pool_gives_buffers_back(strassen):
     profile = Profile(
         "id", "hw", (("numpy", "2"),), (GemmRate("float32", 1, 2, 3, 4.0),), 1.0, None, (1, 2), None, "measured"
     )
@@ -152,9 +146,6 @@ def test_profiles_go_through_json():
     for text in ("{}", "[]", "no", json.dumps(broken)):
         with pytest.raises(lcma.SchemeFormatError):
             Profile.from_json(text)
-
-
-def test_a_pool_gives_buffers_back(strassen):
     pool = Pool(keep=1000)
     with pool.take(100) as first, pool.take(500) as second:
         assert first.array((4,), np.dtype("float64")).ctypes.data % 64 == 0
@@ -267,7 +258,7 @@ def test_workloads_have_the_layers_of_the_models_and_infinities_are_reported():
     assert not finite(np.ones(3), np.array([np.inf]))
 
 
-def test_small_products_are_numpys_own(monkeypatch):
+def test_small_products_are_numpys_own_and_such_plans_are_remembered(monkeypatch):
     a = np.random.default_rng(0).standard_normal((30, 40)).astype(np.float32)
     with monkeypatch.context() as patched:
         patched.setattr(arrays, "plan_and_executor", None)
@@ -275,9 +266,6 @@ def test_small_products_are_numpys_own(monkeypatch):
         out = np.empty((30, 30), np.float32)
         assert matmul(a, a.T, out=out) is out
         refuses("inner sizes differ", matmul, a, a)
-
-
-def test_a_plan_that_is_numpys_product_is_remembered(monkeypatch):
     monkeypatch.setattr(api, "SMALL", 0)
     monkeypatch.setattr(plan_cache, "_checked", math.inf)  # a first plan makes the catalogue, which is a change
     plan_cache.clear()
@@ -314,7 +302,7 @@ def test_a_plan_asks_for_the_free_memory_once_or_twice(flat):
     assert 1 <= len(asked) <= 3
 
 
-def test_few_values_are_alive_at_once(strassen):
+def test_few_values_are_alive_at_once_and_bfloat16_sums_round_to_nearest(strassen):
     """Every step has what it needs, every result is stored once, and registers bound what is held."""
     program = lcma.program_of(strassen)
     for linear in (maps_of(flatten(program, program)).left, maps_of(flatten(program, program)).merge):
@@ -334,9 +322,6 @@ def test_few_values_are_alive_at_once(strassen):
             assert loads >= linear.sources
         plenty = [step for step in schedule(linear, 1000) if step.what == "load"]
         assert len(plenty) == linear.sources
-
-
-def test_bfloat16_sums_round_to_nearest():
     torch = pytest.importorskip("torch")
     kernel = rows_kernel(LinearMap(2, (), (((1, 0), (-1, 1)), ((3, 0), (1, 1)))), "bfloat16")
     x = torch.randn(2, 3, 50, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)

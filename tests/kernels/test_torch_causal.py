@@ -166,7 +166,7 @@ def test_complex_operands_integers_and_halves():
         torch.testing.assert_close(gradient, wanted.to(dtype))
 
 
-def test_transforms_of_torch_func():
+def test_transforms_of_torch_func_and_one_graph():
     q, k = drawn(5, 3, grad=False), drawn(4, 3, grad=False)
 
     def ours(x):
@@ -185,9 +185,6 @@ def test_transforms_of_torch_func():
     torch.testing.assert_close(mapped, torch.vmap(plain_qk, in_dims=(0, 2))(many, wide))
     shared = torch.vmap(causal_qk, in_dims=(0, None))(many, drawn(3, 4, 3, grad=False))
     assert shared.shape == (2, 3, 5, 4)
-
-
-def test_compiled_whole():
     heads, shared, rows, cols, width = HEADS[2]
     q, k, v = drawn(heads, rows, width), drawn(shared, cols, width), drawn(shared, cols, width)
 
@@ -198,7 +195,7 @@ def test_compiled_whole():
     same_gradients(torch.compile(both, fullgraph=True, backend="aot_eager"), both, (q, k, v))
 
 
-def test_the_operator_is_sound():
+def test_the_operators_are_sound_and_compile():
     a, b = drawn(2, 4, 4), drawn(4, 3)
     for side, operands in (("left", (a, b)), ("right", (drawn(2, 3, 4), a)), ("out", (a, drawn(4, 4)))):
         some = {} if side == "left" else {"test_utils": ("test_schema", "test_faketensor")}
@@ -206,6 +203,16 @@ def test_the_operator_is_sound():
     with FlopCounterMode(display=False) as counter:
         triangular.triangular_mm(a.detach(), b.detach(), Triangle("left"))
     assert counter.get_total_flops() == 2 * (2 * 10 * 3)
+    a, b, mask = drawn(8, 3), drawn(3, 8), torch.ones(2, 2, dtype=torch.bool).tril()
+    opcheck(torch.ops.lcma.masked_mm.default, (a, b, mask.to(torch.int8), "out"))
+    left = drawn(8, 8), drawn(8, 2), mask.to(torch.int8), "left"
+    opcheck(torch.ops.lcma.masked_mm.default, left, test_utils=("test_schema", "test_faketensor"))
+    torch._dynamo.reset()
+
+    def curved(x, y):
+        return masked_matmul(x, y, mask).sin()
+
+    same_gradients(torch.compile(curved, fullgraph=True, backend="aot_eager"), curved, (a, b))
 
 
 TRIANGLE = ["L000", "FL00", "FFL0", "FFFL"]
@@ -280,19 +287,6 @@ def test_complex_gradients_and_a_mask_that_is_a_tensor():
         same_gradients(lambda x, y, product=product: product(x, y, mask), lambda x, y: (x @ y) * wide, (a, b))
 
 
-def test_the_operator_of_masks_is_sound_and_compiles():
-    a, b, mask = drawn(8, 3), drawn(3, 8), torch.ones(2, 2, dtype=torch.bool).tril()
-    opcheck(torch.ops.lcma.masked_mm.default, (a, b, mask.to(torch.int8), "out"))
-    left = drawn(8, 8), drawn(8, 2), mask.to(torch.int8), "left"
-    opcheck(torch.ops.lcma.masked_mm.default, left, test_utils=("test_schema", "test_faketensor"))
-    torch._dynamo.reset()
-
-    def curved(x, y):
-        return masked_matmul(x, y, mask).sin()
-
-    same_gradients(torch.compile(curved, fullgraph=True, backend="aot_eager"), curved, (a, b))
-
-
 sdpa = torch.nn.functional.scaled_dot_product_attention
 
 
@@ -308,7 +302,7 @@ def test_like_torch_forward_and_backward(choice, sizes):
     same_gradients(partial(lcma.causal_attention, enable_gqa=True, **choice), theirs, (q, k, v))
 
 
-def test_gradients_with_bias_sinks_and_dropout():
+def test_derivatives_of_attention_with_bias_sinks_and_dropout():
     torch.manual_seed(1)
     q, k, v = drawn(1, 4, 6, 3), drawn(1, 2, 5, 3), drawn(1, 2, 5, 3)
     bias, sinks = drawn(4, 6, 5), drawn(4)
@@ -322,9 +316,6 @@ def test_gradients_with_bias_sinks_and_dropout():
 
     assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks), fast_mode=True)
     assert torch.autograd.gradcheck(dropped, (q, k, v), fast_mode=True)
-
-
-def test_second_derivatives_and_transforms():
     q, k, v = drawn(1, 2, 4, 3), drawn(1, 1, 5, 3), drawn(1, 1, 5, 2)
     bias, sinks = drawn(4, 5), drawn(2)
 
@@ -420,7 +411,7 @@ def level_of(name, triangle):
 
 
 def run_level(level, a, b):
-    """The run_level of two matrices, in memory full of NaN."""
+    """The product of two matrices by a level, in memory full of NaN."""
     out = torch.full((1, a.shape[0], b.shape[1]), float("nan"), dtype=a.dtype)
     level.run(a[None], b[None], out)
     return out[0]
@@ -457,7 +448,7 @@ def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, choice, upper
         assert torch.equal(run_level(level, a, b.mT), naive.triangular(a @ b.mT, upper))
 
 
-def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch):
+def test_levels_have_finer_grids_and_long_sums_in_pieces(monkeypatch):
     pieces = []
     multiply = triangular_products._in_pieces
 
@@ -475,9 +466,6 @@ def test_long_float32_sums_go_in_pieces_where_a_factor_is_triangular(monkeypatch
         assert torch.equal(run_level(level, a, a), wanted)
         inner = level.blocks(40, 40, 40, a.element_size())[1]  # whole segments of memory
         assert max(pieces) == -(-inner // cut)
-
-
-def test_two_levels_are_one_with_a_finer_grid():
     one, two = (level_of(choice, Triangle("out")) for choice in ("eca-stage1", "eca-stage1/strassen"))
     assert two.target.shape == tuple(2 * size for size in one.target.shape)
     a, b = (torch.randint(-9, 10, size).double() for size in ((10, 13), (13, 10)))  # no multiple of the grid: padded
@@ -499,7 +487,7 @@ def test_the_sums_of_b_are_made_once_for_half_products_too(side):
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_scheme_that_is_passed_runs_as_its_name_does(side):
-    """A right factor is run as the left one of the transposed run_level, which has another program."""
+    """A right factor is run as the left one of the transposed product, which has another program."""
     request = Request(24, 24, 24, "float64", device="cuda", structures=structures_of(Triangle(side, True)))
     a, b = (torch.randint(-9, 10, (24, 24)).double() for _ in range(2))
     wanted = plain(a, b, Triangle(side, True))

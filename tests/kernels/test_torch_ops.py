@@ -15,6 +15,7 @@ from lcma.kernels.torch import ops
 from lcma.kernels.torch.bilinear import is_eager
 
 from ..refusal import refuses
+from .cases import call, table
 from .gradients import drawn, same_gradients
 
 
@@ -27,13 +28,23 @@ def test_values_and_gradients(recipe, shapes):
     same_gradients(lambda a, b: ops.bilinear_mm(a, b, recipe), torch.matmul, operands)
 
 
-def test_gradcheck_and_opcheck():
+def test_gradients_operator_autocast_and_flops():
     a, b = drawn(4, 5), drawn(5, 3)
     assert torch.autograd.gradcheck(lambda x, y: ops.bilinear_mm(x, y, "2x2x3"), (a, b))
     assert torch.autograd.gradgradcheck(lambda x, y: ops.bilinear_mm(x, y, "strassen"), (a, b), fast_mode=True)
     opcheck(torch.ops.lcma.bilinear_mm.default, (a, b, "strassen"))
     batch = drawn(2, 4, 5), b, "2x2x3"
     opcheck(torch.ops.lcma.bilinear_mm.default, batch, test_utils=("test_schema", "test_faketensor"))
+    a, b = drawn(8, 9, dtype=torch.float32), drawn(9, 10, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        result = ops.bilinear_mm(a, b, "strassen")
+        assert result.dtype == torch.bfloat16
+        assert ops.bilinear_mm(a.double(), b.double(), "strassen").dtype == torch.float64
+    result.sum().backward()
+    assert a.grad.dtype == torch.float32
+    with FlopCounterMode(display=False) as counter:
+        ops.bilinear_mm(a.detach(), b.detach(), "strassen")
+    assert counter.get_total_flops() == 2 * 8 * 9 * 10
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
@@ -134,19 +145,6 @@ def test_one_graph_serves_any_m_and_gradients():
     same_gradients(compiled, lambda x, y: (x @ y).sin(), (drawn(5, 7), drawn(7, 3)))
 
 
-def test_autocast_and_flops():
-    a, b = drawn(8, 9, dtype=torch.float32), drawn(9, 10, dtype=torch.float32)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        result = ops.bilinear_mm(a, b, "strassen")
-        assert result.dtype == torch.bfloat16
-        assert ops.bilinear_mm(a.double(), b.double(), "strassen").dtype == torch.float64
-    result.sum().backward()
-    assert a.grad.dtype == torch.float32
-    with FlopCounterMode(display=False) as counter:
-        ops.bilinear_mm(a.detach(), b.detach(), "strassen")
-    assert counter.get_total_flops() == 2 * 8 * 9 * 10
-
-
 def test_linear_is_a_module():
     layer = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2)
     x = drawn(3, 6)
@@ -162,47 +160,15 @@ def test_linear_is_a_module():
     torch.testing.assert_close(compiled(x), layer(x))
 
 
-def random_tensors(*shapes):
-    return [torch.randn(shape) for shape in shapes]
-
-
-PATTERN = (2, 4, 4, 8)
-
-LAYERS = {
-    "FastLinear": lambda: lcma.FastLinear(64, 48),
-    "FastLinear by a scheme": lambda: lcma.FastLinear(64, 48, scheme="strassen"),
-    "KSLinear": lambda: lcma.KSLinear(PATTERN),
-    "MonarchLinear": lambda: lcma.MonarchLinear(64, 48, 4, 2),
-    "BlastLinear": lambda: lcma.BlastLinear(64, 48, 4, 2),
-    "LowRankLinear": lambda: lcma.LowRankLinear(64, 48, 8),
-    "KSFeedForward": lambda: lcma.KSFeedForward(PATTERN, PATTERN),
-}
-
-MASK = torch.ones(4, 4, dtype=torch.bool).tril()
-"""A mask of numpy would be a break: torch traces no attributes of arrays."""
-
-HEADS = (2, 4, 64, 16)
-
-PRODUCTS = {
-    "matmul": (lambda a, b: lcma.matmul(a, b), [(8, 64), (64, 48)]),
-    "matmul by a scheme": (lambda a, b: lcma.matmul(a, b, "strassen"), [(8, 64), (64, 48)]),
-    "causal_qk": (lambda q, k: lcma.causal_qk(q, k), [HEADS, HEADS]),
-    "causal_pv": (lambda p, v: lcma.causal_pv(p.tril(), v), [(2, 4, 64, 64), HEADS]),
-    "causal_attention": (lambda q, k, v: lcma.causal_attention(q, k, v), [HEADS, HEADS, HEADS]),
-    "syrk": (lambda a: lcma.syrk(a), [(64, 32)]),
-    "trmm": (lambda a, b: lcma.trmm(a, b), [(64, 64), (64, 32)]),
-    "masked_matmul": (lambda a, b: lcma.masked_matmul(a, b, MASK), [(64, 64), (64, 64)]),
-}
-
-
 @pytest.mark.parametrize("recorded", [True, False], ids=["gradients", "no gradients"])
-@pytest.mark.parametrize("name", [*LAYERS, *PRODUCTS])
+@pytest.mark.parametrize("name", table(__file__, "graphs"))
 def test_there_is_one_graph_and_no_break(name, recorded):
-    if name in LAYERS:
-        function, given = LAYERS[name](), random_tensors((8, 64))
-    else:
-        function, shapes = PRODUCTS[name]
-        given = [x.requires_grad_(recorded) for x in random_tensors(*shapes)]
+    """A mask of numpy would be a break: torch traces no attributes of arrays."""
+    made = call(table(__file__, "graphs")[name])
+    given = [x for x in made.args if isinstance(x, torch.Tensor)]
+    multiply, options = made.func, made.args[len(given) :]
+    function = (lambda *operands: multiply(*operands, *options)) if given else made()
+    given = [x.requires_grad_(recorded) if x.is_floating_point() else x for x in given] or [torch.randn(8, 64)]
     torch._dynamo.reset()
     with torch.set_grad_enabled(recorded):
         found = torch._dynamo.explain(function)(*given)

@@ -176,7 +176,7 @@ def test_batches(method, of_a, of_b):
     torch.testing.assert_close(pieces.run(a, b), a @ b)
 
 
-def test_repetitions_are_for_the_same_strides_and_addresses():
+def test_repetitions_are_for_the_same_strides_and_addresses_and_run_in_pieces_without_memory(monkeypatch):
     executor = built(program("strassen"), Request(8, 8, 8, "float64"))
     a, b = drawn((8, 8), torch.float64), drawn((8, 8), torch.float64)
     executor.again(a, b)
@@ -185,9 +185,6 @@ def test_repetitions_are_for_the_same_strides_and_addresses():
     for left, right in ((a.mT, b), (a, b.mT), (moved, b)):
         assert executor._repeated(left, right) is None
         torch.testing.assert_close(executor.again(left, right), left @ right)
-
-
-def test_a_repetition_without_memory_is_run_in_pieces(monkeypatch):
     a, b = drawn((64, 32), torch.float64), drawn((32, 32), torch.float64)
     executor = built(program("strassen"), request_of(a, b))
     wanted = executor.again(a, b)

@@ -180,7 +180,7 @@ def test_the_choice_follows_the_size():
     assert chosen(0, "bfloat16")[1] == ()
 
 
-def test_stages_and_static_operands():
+def test_stages_static_operands_and_reasons():
     request = Request(4096, 4096, 4096, "float32", device="cuda")
     online = plan_for(request, "strassen", machine=H200)
     offline = plan_for(replace(request, static="B"), "strassen", machine=H200)
@@ -192,9 +192,6 @@ def test_stages_and_static_operands():
     assert online.stages[2].flops == 7 * 2 * 2048**3
     assert online.stages[0].bytes == 4 * (4096**2 + 7 * 2048**2)
     assert online.workspace == 3 * 4 * 7 * 2048**2
-
-
-def test_reasons():
     request = Request(64, 64, 64, "float32", device="cuda")
 
     def refused(*names, method="batched", **changes):
@@ -283,14 +280,11 @@ def test_a_gpu_that_was_never_measured_has_an_estimate_that_chooses_nothing(monk
     require_prices(request, unknown)
 
 
-def test_a_gpu_of_a_shipped_kind_has_its_rates():
+def test_a_gpu_of_a_shipped_kind_has_its_rates_and_others_can_be_tuned():
     found = device_profile("NVIDIA H100 80GB HBM3", Properties)
     assert (found.id, found.source) == ("nvidia-h100", "published")
     shipped = Machine("cuda", found, CudaCostModel(found))
     assert decision_for(Request(8192, 8192, 8192, device="cuda"), machine=shipped).plan.candidate.source is not None
-
-
-def test_products_without_rates_of_their_own_can_be_tuned():
     sizes, ring = (512, 512, 512), exact_ring("GF(1021)")
     for request in (
         Request(*sizes, "int8", device="cuda", max_abs=31),
@@ -300,9 +294,6 @@ def test_products_without_rates_of_their_own_can_be_tuned():
         Request(*sizes, device="cuda"),
     ):
         require_prices(request, H200)
-
-
-def test_the_command_plans_for_a_gpu():
     sizes = ["8192"] * 3
     shown = CliRunner().invoke(command, [*sizes, "--device", "cuda", "--explain"])
     assert shown.exit_code == 0, shown.output

@@ -306,7 +306,7 @@ def plans_of(request, **more):
     return decide(request, H200, strategies("cuda"), **more)
 
 
-def test_auto_chooses_between_the_two_products_without_a_scheme():
+def test_auto_chooses_between_the_products_of_int8_and_how_they_take_b():
     by_columns = (Layout.ROWS, Layout.COLUMNS, Layout.ROWS)
     assert plans_of(int8_request(2048, layouts=by_columns)).is_baseline
     assert plans_of(int8_request(2048)).is_baseline  # ours waits longer for the host
@@ -325,13 +325,6 @@ def test_auto_chooses_between_the_two_products_without_a_scheme():
     assert columns.seconds == static.seconds
     batched = plans_of(int8_request(8192, max_abs=128, static="B", batch_a=(4,), batch_b=(4,)), strategy="int8").plan
     assert batched.seconds == pytest.approx(4 * static.seconds, rel=0.01)
-
-
-def vendor_plan(*sizes, **more):
-    return plans_of(int8_request(*sizes, max_abs=128, **more), strategy="vendor").plan
-
-
-def test_the_vendors_product_takes_b_in_place_where_a_copy_does_not_pay():
     short = vendor_plan(64)
     assert [stage.name for stage in short.stages] == ["1 products 64x64x64 in int8", "Wait for the host"]
     least = vendor_plan(4096, max_workspace=4096**2 - 1)
@@ -342,6 +335,10 @@ def test_the_vendors_product_takes_b_in_place_where_a_copy_does_not_pay():
         assert torch.equal(plan.build().run(a, b), exactly(a, b))
     assert short.build().prepare(b).sums is b
     assert vendor_plan(64, static="B").build().prepare(b).sums.stride(0) == 1
+
+
+def vendor_plan(*sizes, **more):
+    return plans_of(int8_request(*sizes, max_abs=128, **more), strategy="vendor").plan
 
 
 def test_cpu_tensors_and_fake_ones_are_int32_where_the_range_is_stated(strassen):
@@ -360,7 +357,7 @@ def test_cpu_tensors_and_fake_ones_are_int32_where_the_range_is_stated(strassen)
         assert torch.ops.lcma.bilinear_mm(a, b, "auto").dtype == torch.int8
 
 
-def test_tensors_on_a_gpu_are_planned_by_their_stated_range(monkeypatch):
+def test_tensors_on_a_gpu_are_planned_by_their_range_and_tiles_by_rows(monkeypatch):
     """The dispatch of torch's operator, as if these tensors were on a GPU."""
     from lcma.kernels.torch import dispatch
     from lcma.kernels.torch.recipe import ProductRecipe
@@ -378,9 +375,6 @@ def test_tensors_on_a_gpu_are_planned_by_their_stated_range(monkeypatch):
     assert torch.equal(batch, exactly(a, b).view(2, 12, 56))
     refuses(r"state the largest magnitude of the entries", dispatch.run, ProductRecipe(), a, b)
     refuses("int8 and vendor, without a scheme", dispatch.run, ProductRecipe.parse("strassen;max_abs=31"), a, b)
-
-
-def test_tiles_follow_rows_and_the_gpu(monkeypatch):
     gpu = torch.device("cuda", 0)
     for capability, tile in (((9, 0), int8.TILE), ((8, 0), int8.SMALL_TILE)):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)

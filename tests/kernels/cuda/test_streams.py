@@ -103,7 +103,7 @@ def counter_of():
     return counter
 
 
-def test_launches_of_a_stream_share_counter_and_memory_and_captured_ones_do_not(streams):
+def test_a_stream_has_one_counter_and_each_captured_launch_its_own(streams):
     first = counter_of()
     assert counter_of().data_ptr() == first.data_ptr()
     streams.cuda_stream = 8
