@@ -5,7 +5,7 @@ Triton's interpreter itself says nothing of reads and writes out of bounds.
 
 import torch
 
-CANARY = 7.5
+CANARY, INTEGER = 7.5, 0x5A5A
 
 
 def drawn(shape, dtype, order="rows"):
@@ -19,19 +19,30 @@ def drawn(shape, dtype, order="rows"):
 
 
 def framed(shape, dtype, order="rows"):
-    """A tensor of NaN in the middle of a canvas of canaries, and the canvas."""
+    """A tensor of NaN (integers: other numbers) in the middle of a canvas of canaries, and the canvas."""
     *batch, rows, cols = shape
     sizes = (cols, rows) if order == "columns" else (rows, cols)
-    canvas = torch.full((*batch, sizes[0] + 5, sizes[1] + 6), CANARY, dtype=dtype)
+    real = dtype.is_floating_point or dtype.is_complex
+    canvas = torch.full((*batch, sizes[0] + 5, sizes[1] + 6), CANARY if real else INTEGER, dtype=dtype)
     inner = canvas[..., 2:-3, 3:-3]
-    inner.fill_(torch.nan)
+    inner.fill_(torch.nan if real else -INTEGER)
     return (inner.mT if order == "columns" else inner), canvas
 
 
 def untouched(inner, canvas):
     """Whether all of the canvas but `inner`, which is overwritten, is as it was."""
-    inner.fill_(CANARY)
-    return bool((canvas == CANARY).all())
+    canary = canvas.flatten()[-1].item()
+    inner.fill_(canary)
+    return canary in (CANARY, INTEGER) and bool((canvas == canary).all())
+
+
+def written(run, shape, dtype, order="rows"):
+    """What run(out) writes to a tensor in the middle of a canvas, whose border must stay."""
+    out, canvas = framed(shape, dtype, order)
+    run(out)
+    found = out.clone()
+    assert untouched(out, canvas)
+    return found
 
 
 def close(got, truth, limit):

@@ -50,21 +50,13 @@ needs_openblas = pytest.mark.skipif(
 
 
 @needs_openblas
-def test_the_first_tasks_shorten_it_and_leave_the_environment():
+def test_the_first_tasks_shorten_it_unless_the_user_has_set_it():
     assert probe(rounds=20) == f"{blas_threads.SHORT} None"
-
-
-@needs_openblas
-def test_commands_shorten_it_too():
     before = """
 from lcma.workbench.cli import main
 assert main(["time", "strassen", "300", "--rounds", "1", "--json"]) == 0
 """
     assert probe(before).splitlines()[-1] == f"{blas_threads.SHORT} None"
-
-
-@needs_openblas
-def test_what_the_user_has_set_stays():
     assert probe(OPENBLAS_THREAD_TIMEOUT="24") == "24 24"
 
 

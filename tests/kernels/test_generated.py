@@ -1,6 +1,8 @@
-"""Generated kernels against their plain twin, and the folder they are kept in."""
+"""Generated kernels against their plain twin, the folder they are kept in; executors prove what they run."""
 
+import dataclasses
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -11,8 +13,8 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels.causal.candidates import scheme_program
+from lcma.kernels.codegen import certified as gate
 from lcma.kernels.codegen import maps, native
 from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
@@ -20,9 +22,12 @@ from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
 from lcma.kernels.codegen.rows import rows_code, rows_kernel
 from lcma.kernels.cpu.blocks import Blocks
-from lcma.schemes_db.evaluate import evaluate
-from lcma.schemes_db.straightline import program_of
+from lcma.schemes_db.constructions import change_of_basis
+from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.symmetry import Triangle
+from lcma.workbench.cli import main
+
+from ..refusal import refuses, refuses_with
 
 MAP = LinearMap(
     3, (((1, 0), (-1, 2)), ((-1, 3), (3, 1))), (((1, 4), (1, 0)), ((-1, 1),), ((1, 3),), ((-2, 0), (-1, 4)))
@@ -59,7 +64,7 @@ def test_rows_equal_the_plain_twin(draw, dtype, width, streaming):
     assert not raw[:, :, 64:].any()
 
 
-def test_blocks_cut_short_read_zeros_and_write_nothing():
+def test_blocks_cut_short_read_zeros_and_triangles_hide_their_other_half():
     sources = np.ones((3, 6, 20), np.float32)
     target = np.full((4, 6, 20), 7, np.float32)
     cut = [(1, 6, 20), (1, 4, 13), (1, 6, 0), (1, 5, 20), (1, 6, 9), (1, 6, 20), (1, 6, 20)]
@@ -72,9 +77,6 @@ def test_blocks_cut_short_read_zeros_and_write_nothing():
     np.testing.assert_array_equal(target[3], expected[3])
     assert (target[0, 5:] == 7).all()
     assert (target[1, :, 9:] == 7).all()
-
-
-def test_triangles_hide_their_other_half():
     rng = np.random.default_rng(1)
     sources = rng.standard_normal((3, 19, 19))
     kept = sources.copy()
@@ -94,13 +96,12 @@ def test_fractions_are_for_floats_only():
     target = np.zeros((1, 2, 8))
     run_rows(half, np.ones((1, 2, 3)), target)
     assert (target[:, :, :3] == 0.5).all()
-    with pytest.raises(PlanError, match="int64 product needs a scheme over Z"):
-        rows_kernel(half, "int64")
+    refuses("int64 product needs a scheme over Z", rows_kernel, half, "int64")
 
 
 def test_large_maps_are_cut_into_pieces(monkeypatch, strassen):
     monkeypatch.setattr(maps, "MAX_TARGETS", 3)
-    whole = maps_of(program_of(strassen)).left
+    whole = maps_of(lcma.program_of(strassen)).left
     blocks = np.random.default_rng(2).integers(-9, 9, (4, 3, 3))
     parts = pieces(whole)
     assert [len(part.results) for part in parts] == [2, 2, 3]
@@ -110,14 +111,17 @@ def test_large_maps_are_cut_into_pieces(monkeypatch, strassen):
             np.testing.assert_array_equal(actual, expected[place])
 
 
-def test_flattened_levels_compute_the_nested_product(strassen, classical):
-    outer, inner = program_of(strassen), program_of(classical("1x2x3"))
+def test_flattened_levels_compute_the_nested_product_and_halves_need_a_program(strassen, classical):
+    outer, inner = lcma.program_of(strassen), lcma.program_of(classical("1x2x3"))
     flat = flatten(outer, inner)
     assert flat.target.shape == (2, 4, 6)
     assert flat.rank == 42
     rng = np.random.default_rng(3)
     a, b = rng.integers(-9, 9, (4, 8)), rng.integers(-9, 9, (8, 12))
-    np.testing.assert_array_equal(evaluate(flat, a, b), a @ b)
+    np.testing.assert_array_equal(lcma.evaluate(flat, a, b), a @ b)
+    outer = lcma.program_of(lcma.resolve("eca-stage1")[0])
+    with pytest.raises(lcma.PlanError, match="half-out products of 4x4x4:tri-out need a program on a grid 2x2x2"):
+        flatten(outer, lcma.program_of(classical("2x2x2")))
 
 
 @pytest.mark.parametrize(("side", "upper"), [(side, upper) for side in ("out", "left", "right") for upper in (0, 1)])
@@ -125,7 +129,7 @@ def test_flattened_halves_are_proven_for_the_finer_triangle(side, upper):
     outer = scheme_program(lcma.resolve("eca-stage1")[0], Triangle(side, bool(upper)))
     halves = {kind: scheme_program(lcma.resolve("2x2x2-tri-left-r6")[0], Triangle(kind.side, kind.of_upper))
               for kind in {op.kind for op in outer.products if op.kind.half}}  # fmt: skip
-    flat = flatten(outer, program_of(lcma.resolve("strassen")[0]), halves)
+    flat = flatten(outer, lcma.program_of(lcma.resolve("strassen")[0]), halves)
     assert flat.target == lcma.parse_target(f"8x8x8:tri-{side}{':upper' * upper}")
     assert sum(op.kind.half for op in flat.products) == 4 * 10
     assert flat.rank == 24 * 7 + 10 * 6
@@ -134,22 +138,13 @@ def test_flattened_halves_are_proven_for_the_finer_triangle(side, upper):
     assert (proof.proof.full, proof.proof.half) == (24 * 7 + 10 * 2, 4 * 10)
 
 
-def test_halves_without_a_program_are_refused(classical):
-    outer = program_of(lcma.resolve("eca-stage1")[0])
-    with pytest.raises(PlanError, match="half-out products of 4x4x4:tri-out need a program on a grid 2x2x2"):
-        flatten(outer, program_of(classical("2x2x2")))
-
-
-def test_a_damaged_cache_is_written_anew(home):
+def test_code_on_the_disk_is_compiled_once_by_many_threads_and_written_anew(home, monkeypatch):
     text = "VALUE = 41 + 1\n"
     path = home / "cache" / "kernels" / hashlib.sha256(text.encode()).hexdigest()[:24] / "kernel.py"
     path.parent.mkdir(parents=True)
     path.write_text("this is not python")
     assert load(text).VALUE == 42
     assert path.read_text() == text
-
-
-def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkeypatch):
     texts = []
     compiling = native._compile
     monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))
@@ -163,12 +158,7 @@ def test_code_on_the_disk_is_compiled_once_and_a_damaged_file_again(home, monkey
     assert len(texts) == 4
     rows_code(MAP, "float64")
     assert len(texts) == 5
-
-
-def test_a_map_is_compiled_once_by_many_threads(home, monkeypatch):
-    texts = []
-    compiling = native._compile
-    monkeypatch.setattr(native, "_compile", lambda text: texts.append(text) or compiling(text))
+    texts.clear()
     linear = LinearMap(2, (), (((5, 0), (-7, 1)),))
     with ThreadPoolExecutor(16) as threads:
         kernels = [threads.submit(rows_kernel, linear, "float32") for _ in range(16)]
@@ -201,3 +191,82 @@ def test_a_new_process_runs_whatever_the_cache_holds(home, damage):
         home.mkdir()
         (home / "cache").write_text("a file where a folder should be")
     subprocess.run([sys.executable, "-c", SCRIPT], check=True, env=environment)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_proven_yet(monkeypatch):
+    monkeypatch.setattr(gate, "_proven", set())
+
+
+@pytest.fixture
+def own(strassen):
+    """Strassen's scheme in another basis: the shipped one is in the catalogue already."""
+    return change_of_basis(strassen, [[1, 1], [0, 1]], np.eye(2, dtype=int), [[1, 0], [1, 1]])
+
+
+@pytest.fixture
+def wrong(strassen):
+    """Strassen's scheme with one wrong sign."""
+    w = strassen.w.dense.copy()
+    w[0, 0, 0] *= -1
+    return lcma.Scheme.from_arrays(strassen.target, strassen.u.dense, strassen.v.dense, w)
+
+
+@pytest.fixture
+def forged(strassen, wrong):
+    """A certificate of the wrong scheme that fits it in every field."""
+    return dataclasses.replace(lcma.certify(strassen), digest=wrong.digest)
+
+
+def test_a_forged_pair_is_refused_and_so_is_the_bare_scheme_afterwards(wrong, forged):
+    a = np.ones((4, 4))
+    for scheme in ((wrong, forged), wrong, [(wrong, forged)]):
+        refuses_with(lcma.VerificationError, "equations fail", lcma.matmul, a, a, scheme=scheme)
+
+
+def test_a_changed_row_of_the_catalogue_is_refused(home, own, wrong, forged, tmp_path, capsys):
+    a = np.arange(16.0).reshape(4, 4)
+    np.save(tmp_path / "a.npy", a)
+    command = ["run", "mine", str(tmp_path / "a.npy"), str(tmp_path / "a.npy"), "--out", str(tmp_path / "c.npy")]
+    with lcma.Catalog.open() as catalog:
+        catalog.add(own.replace(name="mine"), lcma.certify(own))
+    assert np.allclose(lcma.matmul(a, a, scheme="mine"), a @ a)
+    assert main(command) == 0
+    (tmp_path / "c.npy").unlink()
+    with lcma.Catalog.open() as catalog:
+        document = lcma_json.render(wrong.replace(name="mine"), forged)
+        values = (wrong.digest, document, own.digest)
+        catalog._connection.execute("UPDATE schemes SET digest = ?, document = ? WHERE digest = ?", values)
+    assert lcma.resolve("mine")[1].digest == wrong.digest
+    refuses_with(lcma.VerificationError, "equations fail", lcma.matmul, a, a, scheme="mine")
+    capsys.readouterr()
+    assert main(command) == 1
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert not (tmp_path / "c.npy").exists()
+
+
+def test_a_row_whose_coefficients_alone_were_changed_is_called_damaged(home, own):
+    with lcma.Catalog.open() as catalog:
+        catalog.add(own.replace(name="mine"), lcma.certify(own))
+        document = json.loads(catalog._found("mine")[1])
+        block = next(iter(document["products"][0]["u"]))
+        document["products"][0]["u"][block] = 5
+        catalog._connection.execute(
+            "UPDATE schemes SET document = ? WHERE digest = ?", (json.dumps(document), own.digest)
+        )
+    refuses_with(lcma.LcmaError, "is damaged", lcma.matmul, np.ones((4, 4)), np.ones((4, 4)), scheme="mine")
+
+
+def test_a_scheme_is_proven_once_a_process_whatever_it_came_with(strassen, monkeypatch):
+    proven = []
+
+    def counting(scheme):
+        proven.append(scheme.digest)
+        return lcma.certify(scheme)
+
+    monkeypatch.setattr(lcma.verify, "certify", counting)
+    certificate = lcma.certify(strassen)
+    for scheme in ((strassen, certificate), strassen, (strassen, None), "strassen"):
+        gate.certified(scheme)
+    assert proven == [strassen.digest]

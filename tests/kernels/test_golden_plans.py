@@ -21,8 +21,17 @@ ROWS = differences.load("requests.json")
 GROUPS = [(device, triangular) for device in ("cpu", "cuda") for triangular in (False, True)]
 
 
-def test_every_request_has_an_id_of_its_own():
+def test_every_request_and_every_listed_difference_is_whole():
     assert len(ROWS) == len({row["id"] for row in ROWS}) == 400
+    listed = differences.load("differences.json")
+    names = [entry["request"] for entry in listed]
+    assert len(names) == len(set(names))
+    assert set(names) <= {row["id"] for row in ROWS}
+    for entry in listed:
+        assert entry["now"], entry
+        assert entry["reason"].strip(), entry
+        assert entry["command"].strip(), entry
+    assert set(differences.load("plans.json")) == {row["id"] for row in ROWS}
 
 
 @pytest.mark.parametrize(("device", "triangular"), GROUPS)
@@ -34,18 +43,6 @@ def test_plans_are_the_recorded_ones(device, triangular):
     present = {row["id"]: chosen(row) for row in asked}
     found = differences.complaints(asked, differences.load("plans.json"), present, differences.load("differences.json"))
     assert not found, "\n".join([f"{len(found)} plans are not those that were recorded", *found])
-
-
-def test_every_listed_difference_has_a_request_a_reason_and_a_command():
-    listed = differences.load("differences.json")
-    names = [entry["request"] for entry in listed]
-    assert len(names) == len(set(names))
-    assert set(names) <= {row["id"] for row in ROWS}
-    for entry in listed:
-        assert entry["now"], entry
-        assert entry["reason"].strip(), entry
-        assert entry["command"].strip(), entry
-    assert set(differences.load("plans.json")) == {row["id"] for row in ROWS}
 
 
 def test_a_difference_is_noticed_unless_it_is_listed_and_a_stale_one_too():
@@ -80,7 +77,7 @@ def test_plans_depend_on_nothing_of_the_machine(home, tmp_path, strassen):
     machine = {"LCMA_NUM_THREADS": "3", "OPENBLAS_NUM_THREADS": "3", "OPENBLAS_THREAD_TIMEOUT": "4"}
     path = tmp_path / "plans.json"
     subprocess.run(
-        [sys.executable, str(GOLDEN / "make_plans.py"), str(path)],
+        [sys.executable, str(GOLDEN / "make.py"), "plans", str(path)],
         env={**os.environ, **machine, "OPENBLAS_CORETYPE": "Haswell"},
         check=True,
         timeout=280,

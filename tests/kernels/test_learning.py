@@ -1,9 +1,10 @@
-"""Learning in use on this processor: the vendor answers, calls are timed, the winner becomes wisdom."""
+"""Learning in use on this processor: the vendor answers, calls are timed, others are compiled, the winner is wisdom."""
 
 import gc
 import json
 import math
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -17,11 +18,12 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import api, contenders, decision_for, learning
+from lcma.kernels import Request, api, compile_process, contenders, decision_for, learning, machine_for
 from lcma.kernels.beside_calls import SWITCH_SECONDS
 from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.level import Level
+from lcma.kernels.factored import factored_request
 from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.strategy import BaseStrategy, Candidate, Proposal, Stage
@@ -29,7 +31,8 @@ from lcma.kernels.planning.trials import lesson as trials_lesson
 from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import key_of
-from lcma.kernels.request import Request
+from lcma.kernels.structured.chain import KroneckerSparse
+from lcma.kernels.structured.pattern import Pattern
 
 SIZES = 136, 128, 144
 A, B = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in (SIZES[:2], SIZES[1:]))
@@ -366,3 +369,50 @@ def test_a_fresh_process_decides_by_itself(home):
     assert contenders > 1
     assert settled
     assert error < 1e-2
+
+
+LARGE = 656, 648, 664
+
+
+def test_the_process_stands_still_while_something_is_timed():
+    process = CompileProcess()
+    process._process = subprocess.Popen(["sleep", "60"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with process.stopped():
+        assert os.WIFSTOPPED(os.waitpid(process._process.pid, os.WUNTRACED)[1])
+    assert os.WIFCONTINUED(os.waitpid(process._process.pid, os.WCONTINUED)[1])
+    process.close()
+    with process.stopped():  # and where there is none, nothing happens
+        pass
+
+
+def test_the_process_itself_ends_and_is_started_again(settled_home):
+    process = CompileProcess()
+    machine = machine_for(Request(*LARGE))
+    first = next(iter(process.candidates(Request(*LARGE), machine)))
+    assert first[0][1] == "scheme"
+    assert first[1] > 0
+    process._process.kill()
+    process._process.wait()
+    assert list(process.candidates(Request(*LARGE), machine)) == []
+    assert next(iter(process.candidates(Request(*LARGE), machine)))[0] == first[0]
+    process.close()
+
+
+def test_a_process_that_hangs_is_ended(settled_home, monkeypatch):
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    monkeypatch.setattr(compile_process, "LONGEST_SILENCE", 0.2)
+    monkeypatch.setattr(compile_process, "_started", lambda: subprocess.Popen(["sleep", "60"], **pipes))
+    process, began = CompileProcess(), time.monotonic()
+    assert list(process.candidates(Request(*LARGE), machine_for(Request(*LARGE)))) == []
+    assert time.monotonic() - began < 30
+    assert process._process is None
+
+
+def test_the_process_finds_candidates_of_products_by_factors(settled_home):
+    structure = KroneckerSparse.of(Pattern(1, 96, 48, 5))
+    request = factored_request(structure, 1024)
+    assert pickle.loads(pickle.dumps(request)).structures[1] is request.structures[1]
+    process = CompileProcess()
+    found = next(iter(process.candidates(request, machine_for(request))))
+    process.close()
+    assert found[0][:2] == ("structured", "slabs")

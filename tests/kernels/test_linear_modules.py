@@ -7,18 +7,16 @@ import warnings
 from operator import attrgetter
 
 import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.nn.utils import parametrizations, parametrize, prune
+
+import lcma
 
 from ..refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from torch import nn  # noqa: E402
-from torch.nn.utils import parametrizations, parametrize, prune  # noqa: E402
-
-import lcma  # noqa: E402
-from lcma.errors import PlanError  # noqa: E402
-
-from .modules import Around  # noqa: E402
+from .cases import each, table
+from .modules import Around
 
 CONFIGS = {
     "low-rank": lcma.CompressConfig("low-rank", 0.5),
@@ -83,15 +81,11 @@ def test_a_module_at_several_places_is_converted_at_all(kind):
 
 
 @both_rules
-def test_a_module_that_is_selected_under_one_of_its_names_only_is_left(kind):
+def test_weights_that_are_tied_or_of_layers_selected_by_one_name_only_are_left(kind):
     net = nn.ModuleDict({"first": linear(), "own": linear()})
     net["second"] = net["first"]
     found = convert(net, kind, lambda name, _: name != "second")
     assert found == {"first": "it is second too, which is not selected", "own": None}
-
-
-@both_rules
-def test_tied_weights_are_left(kind):
     net = nn.ModuleDict({"embedding": nn.Embedding(16, 16), "head": linear(), "up": linear(), "down": linear()})
     net["of_one_memory"] = linear()
     net["head"].weight = net["embedding"].weight
@@ -128,13 +122,15 @@ def test_weights_that_a_module_holds_without_a_parameter_are_left(kind, how, lab
 
 
 @both_rules
-def test_layers_of_which_a_module_holds_a_method_are_left(kind):
+def test_layers_whose_method_is_held_and_models_that_are_layers_are_left(kind):
     net = Around(linear())
     net.product = net.fc.forward
     assert convert(net, kind) == {"fc": "product holds a method of it"}
     net = Around(linear())
     net.steps = [abs, net.fc.forward]
     assert convert(net, kind) == {"fc": "steps holds a method of it"}
+    refuses("is a torch module, not dict", reasons, {}, kind)
+    refuses("itself a linear layer", reasons, linear(), kind)
 
 
 @both_rules
@@ -145,26 +141,12 @@ def test_weights_that_are_not_dense_are_left(kind, change):
     assert convert(net, kind) == {"0": "it has no dense weight", "1": None}
 
 
-HOOKS = {
-    "register_forward_hook": "forward hooks",
-    "register_forward_pre_hook": "forward pre hooks",
-    "register_full_backward_hook": "backward hooks",
-    "register_full_backward_pre_hook": "backward pre hooks",
-    "register_state_dict_post_hook": "state dict hooks",
-    "register_state_dict_pre_hook": "state dict pre hooks",
-    "register_load_state_dict_post_hook": "load state dict post hooks",
-    "register_load_state_dict_pre_hook": "load state dict pre hooks",
-    "weight.register_hook": "hooks of its weight",
-    "weight.register_post_accumulate_grad_hook": "hooks of its weight",
-}
-
-
 @both_rules
-@pytest.mark.parametrize("register", HOOKS)
-def test_hooks_still_run(kind, register):
+@each("register, called", __file__, "hooks")
+def test_hooks_still_run(kind, register, called):
     net, seen = nn.Sequential(linear(), linear()), []
     attrgetter(register)(net[0])(lambda *_: seen.append(1))
-    reason = f"it has {HOOKS[register]}, which may depend on its weight"
+    reason = f"it has {called}, which may depend on its weight"
     assert convert(net, kind) == {"0": None if kind == "accelerate" else reason, "1": None}
     assert not seen
     net(torch.randn(3, 16, requires_grad=True)).sum().backward()
@@ -257,39 +239,23 @@ def test_layers_whose_product_is_another_are_left(kind):
     net["plain"].weight = torch.ones(16, 16)
     net["patched"].forward = lambda x: x
     lcma.FastLinear.convert_(net["fast"])
-    assert reasons(net, kind) == {
-        "own": "it is a Own, whose forward may not be a plain product",
-        "lazy": "it is a LazyLinear without sizes; run the model once before",
-        "foreign": "it is a Foreign, whose forward may not be a plain product",
-        "fast": "it runs by schemes already",
-        "attention.out_proj": "it is a NonDynamicallyQuantizableLinear, whose forward may not be a plain product",
-        "quantised": "Linear is quantised: its product is not one of floating numbers",
-        "scripted.fc": "it is a RecursiveScriptModule, whose forward may not be a plain product",
-        "integers": "its weight is int8, not float64, float32, float16 or bfloat16",
-        "eighths": "its weight is float8_e4m3fn, not float64, float32, float16 or bfloat16",
-        "subclass": "its weight is a Wrapped, no plain parameter",
-        "plain": "its weight is a Tensor, no plain parameter",
-        "patched": "its forward was replaced on the instance",
-    }
+    assert reasons(net, kind) == table(__file__, "others")
 
 
-def test_a_lazy_layer_is_converted_after_the_first_run():
+def test_a_layer_is_converted_by_its_own_size_once_it_has_data():
     net = nn.Sequential(nn.LazyLinear(16))
     net(torch.randn(3, 16))
     assert convert(net, "low-rank") == {"0": None}
-
-
-def test_weights_without_data_are_planned_and_not_compressed():
     net = nn.Sequential(linear(device="meta"), linear())
     assert convert(net, "low-rank") == {"0": "its weight has no data (device meta); load it first", "1": None}
     assert convert(nn.Sequential(linear(device="meta")), "accelerate") == {"0": None}
-
-
-def test_a_weight_of_another_size_than_the_module_says_is_compressed_by_its_own():
     net = nn.Sequential(linear())
     net[0].weight, net[0].bias = nn.Parameter(torch.randn(8, 16)), None
     assert convert(net, "low-rank") == {"0": None}
     assert net(torch.randn(3, 16)).shape == (3, 8)
+    net = nn.Sequential(linear(), linear())
+    convert(net, "low-rank")
+    assert set(reasons(net, "monarch").values()) == {"it is a LowRankLinear, whose forward may not be a plain product"}
 
 
 @both_rules
@@ -302,18 +268,6 @@ def test_a_model_that_was_compiled_runs_its_new_layers(kind):
         net[0].recipe = "strassen"
     assert not torch.equal(compiled(x), before)
     assert torch.equal(compiled(x), net(x))
-
-
-def test_a_second_compression_says_what_the_layers_are():
-    net = nn.Sequential(linear(), linear())
-    convert(net, "low-rank")
-    assert set(reasons(net, "monarch").values()) == {"it is a LowRankLinear, whose forward may not be a plain product"}
-
-
-@both_rules
-def test_no_model_and_a_model_that_is_a_layer_are_refused(kind):
-    refuses("is a torch module, not dict", reasons, {}, kind)
-    refuses("itself a linear layer", reasons, linear(), kind)
 
 
 @every_kind
@@ -340,7 +294,7 @@ def test_converted_models_are_copied_stored_loaded_and_exported(kind):
 def test_scripting_is_refused_in_one_line(kind):
     net = nn.Sequential(linear())
     convert(net, kind)
-    with pytest.raises(PlanError) as caught, pytest.warns(DeprecationWarning, match=r"torch\.jit\.script"):
+    with pytest.raises(lcma.PlanError) as caught, pytest.warns(DeprecationWarning, match=r"torch\.jit\.script"):
         torch.jit.script(net)
     assert str(caught.value) == (
         f"{type(net[0]).__name__} can't be compiled by torch.jit.script; use torch.compile or torch.export"
@@ -361,3 +315,153 @@ def test_restored_layers_are_the_same_objects():
     assert all(one is two for one, two in zip(net.parameters(), parameters, strict=True))
     layer(torch.randn(3, 16))
     assert seen == [1]
+
+
+class LowRankUpdate(nn.Module):
+    """A frozen layer with an update of low rank; the base class of wrappers that read the layer's weight."""
+
+    def __init__(self, base):
+        super().__init__()
+        self.base = base
+        self.down, self.up = nn.Parameter(torch.randn(2, 16)), nn.Parameter(torch.zeros(16, 2))
+        nn.init.normal_(self.base.weight)
+
+    def forward(self, x):
+        return self.base(x) + x @ self.down.T @ self.up.T
+
+
+class Calls(LowRankUpdate):
+    pass
+
+
+class Reads(LowRankUpdate):
+    def forward(self, x):
+        return functional.linear(x, self.base.weight + self.up @ self.down, self.base.bias)
+
+
+class ReadsByName(LowRankUpdate):
+    def forward(self, x):
+        layer = self.base
+        bias = layer.bias
+        return functional.linear(x, layer.weight + self.up @ self.down, bias)
+
+
+class Merges(LowRankUpdate):
+    @torch.no_grad()
+    def merge(self):
+        self.base.weight += self.up @ self.down
+
+
+class HasWeight(LowRankUpdate):
+    @property
+    def weight(self):
+        return self.base.weight
+
+
+class AsksDtype(LowRankUpdate):
+    def forward(self, x):
+        return super().forward(x.to(self.base.weight.dtype))
+
+
+class ReadsElements(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([linear(), linear()])
+
+    def forward(self, x):
+        for one in self.layers:
+            x = functional.linear(x, one.weight, one.bias)
+        return functional.linear(x, self.layers[-1].weight)
+
+
+class ReadsKeys(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleDict({"up": nn.Sequential(linear())})
+
+    def forward(self, x):
+        return functional.linear(x, self.layers["up"][0].weight)
+
+
+class ReadsInLists(ReadsElements):
+    def forward(self, x):
+        return x + sum(one.weight.sum() for one in self.layers) + max([one.weight.max() for one in self.layers])
+
+
+class ReadsBelow(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Around(linear())
+
+    def forward(self, x):
+        return functional.linear(x, self.inner.fc.weight)
+
+
+class LooksUp(LowRankUpdate):
+    def forward(self, x):
+        return functional.linear(x, getattr(self, "ba" + "se").weight)
+
+
+class LooksUpBelow(LowRankUpdate):
+    def forward(self, x):
+        return functional.linear(x, self.chosen("base"))
+
+    def chosen(self, name):
+        layer = self.get_submodule(str(name))
+        return layer.weight
+
+
+class LoopsOverNames(LowRankUpdate):
+    def forward(self, x):
+        return x + sum(child.weight.sum() for _, child in self.named_children())
+
+
+class LoopsOverChildren(LowRankUpdate):
+    def forward(self, x):
+        for _, child in self.named_children():
+            x = functional.linear(x, child.weight)
+        return x
+
+
+@pytest.mark.parametrize("name", table(__file__, "readers"))
+def test_weights_that_a_module_above_reads_are_not_replaced(name):
+    wrapper, (layer, method) = globals()[name], table(__file__, "readers")[name]
+    net = nn.Sequential(wrapper(linear()) if issubclass(wrapper, LowRankUpdate) else wrapper(), linear())
+    x = torch.randn(3, 16)
+    wanted = net[0](x)
+    found = reasons(net, "low-rank")
+    assert found[f"0.{layer}"] == f"{name}.{method} reads its weight"
+    assert found["1"] is None
+    torch.testing.assert_close(net[0](x), wanted)
+    assert {one.refused for one in lcma.accelerate_(nn.Sequential(copy.deepcopy(net[0])))} == {None}
+
+
+class LooksUpToPrint(LowRankUpdate):
+    def norms(self):
+        return {name: child.weight.norm() for name, child in self.named_children()}
+
+
+def test_only_methods_and_hooks_that_can_run_hinder():
+    assert reasons(nn.Sequential(LooksUpToPrint(linear())), "low-rank") == {"0.base": None}
+    net = nn.Sequential(CallsInstead(linear()), Extends(linear()))
+    assert reasons(net, "low-rank") == {"0.base": None, "1.base": "Extends.forward reads its weight"}
+    net = nn.Sequential(Around(linear()))
+    net[0].register_forward_hook(lambda module, _, y: y + module.fc.weight.sum())
+    assert reasons(net, "low-rank") == {"0.fc": "Around.forward_hooks[0] reads its weight"}
+    net = nn.Sequential(Calls(linear()))
+    assert reasons(net, "low-rank") == {"0.base": None}
+    assert net(torch.randn(3, 16)).shape == (3, 16)
+    net = nn.Sequential(Around(linear()))
+    around = net[0]
+    around.forward = lambda x: functional.linear(x, around.fc.weight)
+    assert reasons(net, "low-rank") == {"0.fc": "Around.forward reads its weight"}
+
+
+class CallsInstead(Reads):
+    def forward(self, x):
+        return self.base(x)
+
+
+class Extends(Reads):
+    def forward(self, x):
+        return super().forward(x) + 1

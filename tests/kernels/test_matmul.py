@@ -1,6 +1,11 @@
-"""Products by schemes: any size, dtype, layout and batch; `out`; what is refused."""
+"""Products by schemes and einsum: any size, dtype, layout and batch; `out`; operands whose sums are made once."""
 
+from __future__ import annotations
+
+import json
 import threading
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,74 +13,54 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import VerificationError
-from lcma.kernels import matmul
+from lcma.kernels import Prepared, Request, matmul, plan_for
+from lcma.kernels.cpu.slabs import Slabs
 from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target
 
 from ..refusal import refuses
+from .cases import array, each
 
-SIZES = [(1, 1, 1), (2, 3, 1), (1, 5, 4), (7, 11, 13), (64, 64, 64), (65, 129, 67), (128, 6, 130), (3, 200, 2)]
 GENERAL = Target.general(2, 2, 2)
 
 
-@pytest.mark.parametrize(("dtype", "levels"), [
-    *((dtype, 1) for dtype in ("float32", "float64", "complex64", "complex128", "int32", "int64")),
-    ("float32", 2), ("int64", 2),
-])  # fmt: skip
-@pytest.mark.parametrize("sizes", SIZES)
-def test_any_size(strassen, draw, holds, dtype, levels, sizes):
-    m, k, n = sizes
-    a, b = draw((m, k), dtype), draw((k, n), dtype)
-    holds(matmul(a, b, strassen, levels), GENERAL, a, b)
+DTYPES = ["float32", "float64", "complex64", "complex128", "int32", "int64"]
+SIDES = st.one_of(st.integers(0, 40), st.sampled_from([64, 65, 129, 200]))
 
 
-@pytest.mark.parametrize("shape", [(0, 3, 2), (3, 0, 2), (3, 2, 0), (0, 0, 0)])
-def test_empty_matrices(strassen, shape):
-    m, k, n = shape
-    result = matmul(np.ones((m, k)), np.ones((k, n)), strassen)
-    np.testing.assert_array_equal(result, np.zeros((m, n)))
-    assert matmul(np.ones((0, 4, 4)), np.ones((4, 4)), strassen).shape == (0, 4, 4)
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.tuples(*[st.integers(0, 40)] * 3), st.sampled_from(["float64", "int64"]), st.integers(1, 2), st.data())
-def test_random_shapes_and_strides(strassen, draw, holds, sizes, dtype, levels, data):
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.tuples(SIDES, SIDES, SIDES), st.sampled_from(DTYPES), st.integers(1, 2), st.data())
+def test_products_of_any_size_and_strides_write_their_result_alone(strassen, draw, holds, sizes, dtype, levels, data):
     m, k, n = sizes
     rng = np.random.default_rng(data.draw(st.integers(0, 99)))
 
     def stored(rows, cols):
-        layout = data.draw(st.sampled_from(["rows", "columns", "part", "steps", "reversed"]))
-        if layout == "part":
-            return draw((rows + 2, cols + 3), dtype, rng)[1 : 1 + rows, 2 : 2 + cols]
-        if layout == "steps":
-            return draw((2 * rows, 3 * cols), dtype, rng)[::2, ::3]
-        whole = draw((rows, cols), dtype, rng)
-        return {"rows": whole, "columns": np.asfortranarray(whole), "reversed": whole[::-1]}[layout]
+        """A matrix in one of several layouts, and the memory that it is part of."""
+        whole = draw((2 * rows + 2, 3 * cols + 3), dtype, rng)
+        whole = np.asfortranarray(whole) if data.draw(st.booleans()) else whole
+        layout = data.draw(st.sampled_from(["whole", "part", "steps", "reversed"]))
+        inner = whole[1 : 1 + rows, 2 : 2 + cols]
+        if layout in ("whole", "reversed"):
+            inner = whole = inner.copy(order="K")
+        return {"steps": whole[: 2 * rows : 2, : 3 * cols : 3], "reversed": inner[::-1]}.get(layout, inner), whole
 
-    a, b, out = stored(m, k), stored(k, n), stored(m, n)
+    (a, _), (b, _), (out, memory) = stored(m, k), stored(k, n), stored(m, n)
+    held, before = out.copy(), memory.copy()
     assert matmul(a, b, strassen, levels, out=out) is out
     holds(out, GENERAL, a, b)
+    out[...] = held
+    np.testing.assert_array_equal(memory, before)
 
 
-@pytest.mark.parametrize("leading", [((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,))])
+@pytest.mark.parametrize(
+    "leading", [((0,), ()), ((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,))]
+)
 def test_leading_sizes_broadcast(strassen, draw, leading):
     a, b = draw((*leading[0], 9, 10), "int64"), draw((*leading[1], 10, 8), "int64")
     expected = a @ b
     np.testing.assert_array_equal(matmul(a, b, strassen), expected)
     out = np.empty(expected.shape, np.int64)
     np.testing.assert_array_equal(matmul(a, b, strassen, out=out), expected)
-
-
-def test_out_keeps_to_its_borders(strassen, draw, holds):
-    a, b = draw((33, 35), "float32"), draw((35, 31), "float32")
-    for order in "CF":
-        canvas = np.full((40, 40), np.float32(7.5), order=order)
-        out = canvas[3:36, 4:35]
-        matmul(a, b, strassen, 2, out=out)
-        holds(out, GENERAL, a, b)
-        out[...] = 7.5
-        assert (canvas == 7.5).all()
 
 
 @pytest.mark.parametrize("layout", ["part", "transposed", "batch"])
@@ -92,31 +77,24 @@ def test_out_may_overlap_an_operand(strassen, draw, layout):
     np.testing.assert_array_equal(out, expected)
 
 
-def test_float_inputs_that_are_not_numbers_stay_so(strassen):
+def test_infinities_stay_and_integers_wrap_as_numpys(strassen):
     a, b = np.ones((4, 4)), np.ones((4, 4))
     a[0, 0] = np.inf
     with np.errstate(invalid="ignore"):
         assert not np.isfinite(matmul(a, b, strassen)[0]).any()
-
-
-def test_integers_wrap_as_numpy_does(strassen):
     rng = np.random.default_rng(9)
     a, b = rng.integers(-(2**63), 2**63 - 1, (2, 17, 17))
     for levels in (0, 2):
         np.testing.assert_array_equal(matmul(a, b, strassen, levels), a @ b)
 
 
-def test_fractions(classical, draw, holds):
+def test_fractions_and_a_scheme_for_every_level(classical, draw, holds, strassen):
     scheme = classical("2x1x2", scale=3)
     a, b = draw((9, 9), "float64"), draw((9, 9), "float64")
     holds(matmul(a, b, scheme), GENERAL, a, b)
     refuses("int64 product needs a scheme over Z", matmul, a.astype(np.int64), b.astype(np.int64), scheme)
-
-
-def test_a_scheme_for_every_level(strassen, classical, draw, holds):
     a, b = draw((50, 47), "float64"), draw((47, 53), "float64")
     holds(matmul(a, b, [classical("1x2x3"), strassen, (classical("3x1x1"),)]), GENERAL, a, b)
-    refuses("2 schemes are given", matmul, a, b, [strassen, strassen], levels=3)
 
 
 def test_the_same_bits_in_every_run_and_thread(strassen, draw):
@@ -136,61 +114,29 @@ def test_the_same_bits_in_every_run_and_thread(strassen, draw):
         assert all(np.array_equal(one, expected) for one in result)
 
 
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [
-        (np.arange(6, dtype=np.float16).reshape(2, 3), np.ones((3, 4), np.float16)),
-        (np.eye(3, dtype=bool), np.ones((3, 3), bool)),
-        (np.full((3, 3), 300, np.int16), np.full((3, 3), 300, np.int16)),  # wraps, as numpy's does
-        (np.full((3, 3), 100, np.int8), np.full((3, 3), 2, np.int8)),
-        (np.ones((3, 3), np.uint8), np.ones((3, 3), np.int16)),
-        (np.arange(9.0).reshape(3, 3), np.ones((3, 3), np.float32)),
-        (np.arange(9.0).reshape(3, 3), np.arange(3)),
-        (np.arange(9, dtype=">f8").reshape(3, 3), np.ones((3, 3))),
-        (np.arange(9, dtype=">i4").reshape(3, 3), np.ones((3, 3), ">i4")),
-        (np.arange(3.0), np.ones((2, 3, 3))),
-        (np.arange(3.0), np.arange(3.0)),
-        ([[1, 2], [3, 4]], [[0.5, 0], [0, 1]]),
-    ],
-)
+@each("a, b", __file__, "numpys", a=array, b=array)
 def test_what_has_no_plans_is_numpys_product(a, b):
     wanted = np.matmul(a, b)
     result = matmul(a, b)
     assert np.asarray(result).dtype == wanted.dtype
     np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(matmul(a.tolist(), b.tolist()), np.matmul(a.tolist(), b.tolist()))
     if wanted.ndim:
         out = np.empty_like(wanted)
         assert matmul(a, b, out=out) is out
         np.testing.assert_array_equal(out, wanted)
 
 
-def test_mistakes_are_plan_errors_of_one_line(strassen, monkeypatch):
-    a, short = np.ones((3, 3)), np.ones((3, 3), np.int16)
+def test_a_wrong_environment_or_scheme_is_refused(strassen, monkeypatch):
+    a = np.ones((3, 3))
     factors = [factor.dense.copy() for factor in strassen.factors]
     monkeypatch.setenv("LCMA_NUM_THREADS", "many")
-    for wrong, pattern in (
-        (lambda: matmul(a, a, strassen), "LCMA_NUM_THREADS"),
-        (lambda: monkeypatch.undo() or matmul(a[0], a, strassen), "reshape it to a matrix"),
-        (lambda: matmul(a, a[:2], strassen), "inner sizes differ"),
-        (lambda: matmul(a, a.astype(np.float32), strassen), "convert one with"),
-        (lambda: matmul(short, short, strassen), "int16 is not supported; convert to one of"),
-        (lambda: matmul(np.ones((2, 3, 3)), np.ones((3, 3, 3)), strassen), "do not broadcast"),
-        (lambda: matmul(a, a, Scheme.from_arrays(GENERAL, *factors, Z2)), "holds over Z2 only; lift it to Z first"),
-        (lambda: matmul(a, a, strassen, levels=-1), "at least 0"),
-        (lambda: matmul(a, a, strassen, levels=10**9), "levels must be 1 to 8"),
-        (lambda: matmul(a, np.ones(4)), "can't multiply"),
-        (lambda: matmul(np.array(["x"]), np.array(["y"])), "a must be an array of numbers, not ndarray of shape"),
-        (lambda: matmul(np.float64(3.0), a), "can't multiply"),
-        (lambda: matmul(a, a, 5), "not 5"),
-        (lambda: matmul(a, a, [5]), "not 5"),
-        (lambda: matmul(a, a, [[strassen, 5]]), "not 5"),
-        (lambda: matmul(a, a, (5, None)), r"not \(5, None\)"),
-        (lambda: matmul(a, a, None), "not None"),
-        (lambda: matmul(a.astype(np.float16), a.astype(np.float16), max_workspace=0), "float16 is not supported"),
-    ):
-        refuses(pattern, wrong)
+    refuses("LCMA_NUM_THREADS", matmul, a, a, strassen)
+    monkeypatch.undo()
+    refuses("a must be an array of numbers, not ndarray of shape", matmul, np.array(["x"]), np.array(["y"]))
+    refuses("lift it to Z first", matmul, a, a, Scheme.from_arrays(GENERAL, *factors, Z2))
     factors[2][0, 0, 0] = 2
-    with pytest.raises(VerificationError):
+    with pytest.raises(lcma.VerificationError):
         matmul(a, a, Scheme.from_arrays(GENERAL, *factors))
 
 
@@ -208,3 +154,118 @@ def test_operands_of_another_byte_order_are_converted(scheme):
         assert found.dtype.isnative
         np.testing.assert_array_equal(found, a @ b)
     np.testing.assert_array_equal(lcma.causal_qk(b.astype(">f4"), b), np.tril(b @ b.T))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("levels", [1, 2])
+def test_many_products_with_one_operand(strassen, draw, order, levels):
+    b = np.asarray(draw((37, 53), "float64"), order=order)
+    expected = b.copy()
+    prepared = Prepared(b, 40, strassen, levels)
+    b[...] = np.nan  # it was copied
+    assert prepared.nbytes > 0
+    for rows in (40, 41, 100, 3):
+        a = draw((rows, 37), "float64")
+        np.testing.assert_allclose(a @ prepared, a @ expected, atol=1e-12)
+        np.testing.assert_allclose(np.asfortranarray(a) @ prepared, a @ expected, atol=1e-12)
+    out = np.empty((100, 53))
+    assert matmul(np.ones((100, 37)), prepared, out=out) is out
+    np.testing.assert_allclose(out, np.ones((100, 37)) @ expected, atol=1e-12)
+    batch = draw((2, 30, 37), "float64")
+    np.testing.assert_allclose(batch @ prepared, batch @ expected, atol=1e-12)
+
+
+def test_the_sums_are_made_once(strassen, draw, no_rates, monkeypatch):
+    prepared = Prepared(draw((30, 30), "float32"), 30, strassen)
+    sides = []
+    original = Slabs._sums
+    monkeypatch.setattr(Slabs, "_sums", lambda self, side, *rest: sides.append(side) or original(self, side, *rest))
+    draw((30, 30), "float32") @ prepared
+    assert sides == [0]
+
+
+def test_what_cannot_be_prepared_or_does_not_fit_is_refused(strassen):
+    prepared = Prepared(np.ones((4, 4)), 4, strassen)
+    with pytest.raises(lcma.PlanError, match="inner sizes differ"):
+        np.ones((4, 5)) @ prepared
+    b = np.ones((8, 8))
+    looped = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:loop").build()
+    refuses(r"use batch(ed)? or tasks", looped.prepare, b)
+    vendor = plan_for(Request(8, 8, 8, "int8", max_abs=1), strategy="vendor").build()
+    refuses("keeps no sums of B", vendor.prepare, b)
+    executor = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:batched").build()
+    refuses("one contiguous matrix", executor.prepare, np.ones((2, 8, 8)))
+    refuses("plan again", executor.run, np.ones((9, 8)), executor.prepare(b))
+
+
+def test_an_executor_takes_its_prepared_operand_in_place_of_b(strassen, draw):
+    a, b = draw((3, 30, 37), "float64"), draw((37, 53), "float64")
+    executor = plan_for(Request.of(a, b), strassen, 2, strategy="scheme:batched").build()
+    expected, prepared = executor.run(a, b), executor.prepare(b)
+    assert prepared.nbytes > b.nbytes
+    np.testing.assert_array_equal(executor.run(a, prepared), expected)
+    # B itself is not read any more: its blocks overhang the grid, so that every sum is memory of its own.
+    np.testing.assert_array_equal(executor.run(a, replace(prepared, b=np.full_like(b, np.nan))), expected)
+
+
+LETTERS = "abcdefg"
+EXAMPLES = json.loads(Path(__file__).with_name("einsum.json").read_text(encoding="utf-8"))
+
+
+def operands(equation, seed=0, dots=(2, 3)):
+    rng = np.random.default_rng(seed)
+    sizes = {letter: int(size) for letter, size in zip("abcdefghijklmnopq", rng.integers(1, 5, 17), strict=True)}
+    inputs = equation.partition("->")[0].replace("...", ".").split(",")
+    shapes = [[size for c in one for size in (dots if c == "." else (sizes[c],))] for one in inputs]
+    return [rng.standard_normal(shape) for shape in shapes]
+
+
+@pytest.mark.parametrize("equation", EXAMPLES)
+@pytest.mark.parametrize("scheme", ["auto", "strassen"])
+def test_the_result_is_numpys(equation, scheme):
+    arrays = operands(equation)
+    wanted = np.einsum(equation, *arrays)
+    np.testing.assert_allclose(lcma.einsum(equation, *arrays, scheme=scheme), wanted, atol=1e-12)
+
+
+@st.composite
+def equations(draw):
+    """Two or three operands of up to four labels each, and an output of some of them in any order."""
+    inputs = draw(st.lists(st.lists(st.sampled_from(LETTERS), max_size=4), min_size=2, max_size=3))
+    known = sorted({letter for labels in inputs for letter in labels})
+    output = draw(st.permutations(known))[: draw(st.integers(0, len(known)))]
+    sizes = {letter: draw(st.integers(0, 4)) for letter in known}
+    ones = draw(st.sets(st.integers(0, 30), max_size=2))  # places that are of size 1, and repeated
+    shapes, place = [], 0
+    for labels in inputs:
+        shape = []
+        for letter in labels:
+            shape.append(1 if place in ones and labels.count(letter) == 1 else sizes[letter])
+            place += 1
+        shapes.append(shape)
+    return ",".join("".join(labels) for labels in inputs) + "->" + "".join(output), shapes
+
+
+@settings(max_examples=150, deadline=None)
+@given(equations(), st.sampled_from([np.int64, np.float32, np.complex128]))
+def test_any_equation_gives_numpys_result(found, dtype):
+    equation, shapes = found
+    rng = np.random.default_rng(1)
+    arrays = [rng.integers(-3, 4, shape).astype(dtype) for shape in shapes]  # exact in every dtype
+    wanted = np.einsum(equation, *arrays)
+    result = lcma.einsum(equation, *arrays)
+    assert (result.shape, result.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_array_equal(result, wanted)
+
+
+def test_tensors_have_torchs_results_and_gradients():
+    torch = pytest.importorskip("torch")
+    for equation in EXAMPLES[:2] + EXAMPLES[3:6] + EXAMPLES[11:14] + EXAMPLES[16:17]:
+        given = [torch.tensor(array, requires_grad=True) for array in operands(equation)]
+        other = [one.detach().clone().requires_grad_() for one in given]
+        result, wanted = lcma.einsum(equation, *given, scheme="strassen"), torch.einsum(equation, *other)
+        torch.testing.assert_close(result, wanted)
+        result.sin().sum().backward()
+        wanted.sin().sum().backward()
+        for one, two in zip(given, other, strict=True):
+            torch.testing.assert_close(one.grad, two.grad)

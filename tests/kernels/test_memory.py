@@ -1,5 +1,6 @@
-"""Plans when memory is short: bytes that are not there, limits of the process, allocations that fail."""
+"""Plans when memory is short, where nothing can be written, and files for the next process."""
 
+import json
 import os
 import subprocess
 import sys
@@ -8,13 +9,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import lcma
 from lcma.kernels import Pool, Request, decision_for, executor_for, matmul, plan_for
-from lcma.kernels.cpu import memory
-from lcma.kernels.dense import chains
-from lcma.kernels.dense.pool import SchemePool
+from lcma.kernels.codegen import programs
+from lcma.kernels.codegen.maps import maps_of
+from lcma.kernels.codegen.programs import key_of, program_for, stored_program
+from lcma.kernels.cpu import memory, others
+from lcma.kernels.dense import chains, pool, pool_table
+from lcma.kernels.dense.arrangements import levels_of
+from lcma.kernels.dense.pool import SchemePool, scheme_pool
+from lcma.kernels.dense.scheme_costs import costs_of
 from lcma.kernels.planning import limits
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, Profile
+from lcma.schemes_db import Z2
+from lcma.schemes_db.shipped import kept_program, shipped
 
 from ..refusal import refuses
 
@@ -43,6 +52,10 @@ def decide(flat):
 
 def test_auto_takes_a_leaner_plan_and_says_why(decide, scarce):
     plenty = decide()
+    lean = decide(kept_bytes=plenty.plan.workspace // 3)
+    assert lean.plan.workspace <= plenty.plan.workspace // 3
+    assert any("kept between calls" in reason for _, reason in lean.refused)
+    plenty = decide()
     scarce(plenty.plan.workspace // 3)
     lean = decide()
     assert lean.plan.candidate.strategy == "scheme"
@@ -51,13 +64,6 @@ def test_auto_takes_a_leaner_plan_and_says_why(decide, scarce):
     assert any("bytes of workspace, and" in reason and "are free" in reason for _, reason in lean.refused)
     scarce(0)
     assert decide().plan.candidate.strategy == "vendor"
-
-
-def test_auto_takes_no_more_than_stays_at_hand_between_calls(decide):
-    plenty = decide()
-    lean = decide(kept_bytes=plenty.plan.workspace // 3)
-    assert lean.plan.workspace <= plenty.plan.workspace // 3
-    assert any("kept between calls" in reason for _, reason in lean.refused)
 
 
 def test_a_named_scheme_runs_by_the_method_that_fits(strassen, scarce, no_rates):
@@ -139,3 +145,147 @@ assert np.abs(got - wanted).max() < 1e-2
 def test_a_process_at_its_memory_limit_continues(home):
     environment = {**os.environ, "LCMA_HOME": str(home), "LCMA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     subprocess.run([sys.executable, "-c", LIMITED], check=True, env=environment)
+
+
+PRODUCTS = """
+import sys
+import numpy as np
+import lcma
+from lcma.kernels import Profile, api
+from lcma.kernels.cpu import machine
+from lcma.kernels.planning.profile import GemmRate
+
+rates = (GemmRate("float64", 64, 64, 64, 1e8),)  # so slow that a scheme is chosen
+machine.profile_for = lambda dtype: Profile("slow", "test", (), rates, 5e10, 5e10, add_rate=1e12)
+api.SMALL = 0
+if "full" in sys.argv:
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))  # every write fails
+a = np.random.default_rng(0).standard_normal((256, 256))
+for scheme in ("strassen", "auto"):
+    error = np.abs(lcma.matmul(a, a, scheme) - a @ a).max()
+    assert error < 1e-10, error
+assert lcma.kernels.plan_for(lcma.kernels.Request.of(a, a)).candidate.source is not None
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits of file sizes are Linux's")
+@pytest.mark.parametrize(
+    "case",
+    ["full", *(pytest.param(x, marks=pytest.mark.slow) for x in ("full, and no temporary directory", "no folder"))],
+)
+def test_products_by_schemes_go_on(tmp_path, case):
+    home = tmp_path / "home"
+    if case == "no folder":
+        (tmp_path / "file").write_text("")
+        home = tmp_path / "file" / "home"
+    environment = {**os.environ, "LCMA_HOME": str(home)}
+    if "temporary" in case:
+        environment["TMPDIR"] = str(tmp_path / "none")
+    command = [sys.executable, "-W", "error", "-c", PRODUCTS, *case.replace(",", "").split()]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+
+
+@pytest.fixture
+def forgetful(home, monkeypatch):
+    """A home of its own, and forget(): as a new process, that has read nothing yet."""
+
+    def forget() -> None:
+        monkeypatch.setattr(programs, "_known", {})
+        pool._stored.cache_clear()
+        pool._from_catalogue.cache_clear()
+
+    forget()
+    yield forget
+    pool._stored.cache_clear()
+    pool._from_catalogue.cache_clear()
+
+
+def test_programs_are_stored_and_proven_when_they_are_read(forgetful, strassen, monkeypatch):
+    scheme = shipped("3x3x3-r23-additions").scheme
+    (level,) = levels_of(scheme, 1)
+    assert level[0] == kept_program("3x3x3-r23-additions")
+    assert level[0].additions == 55 < lcma.program_of(scheme).additions
+    # Its name alone gives no other scheme that program.
+    other = shipped("3x3x3-r23").scheme.replace(name="3x3x3-r23-additions")
+    assert program_for(other) == lcma.program_of(other)
+    made = program_for(strassen)
+    path = programs._path(key_of(strassen))
+    forgetful()
+    with monkeypatch.context() as patch:
+        patch.setattr(programs, "_made", None)
+        assert program_for(strassen) == made
+    assert maps_of(made) is maps_of(made.nested({}))
+    text = path.read_text()
+    inner = text.replace('"inner":{}', f'"inner":{{"full":{text}}}')
+    half = text.replace('"full"', '"half-out"', 1)
+    deep = "[" * 100_000 + "]" * 100_000
+    levels = text.removesuffix("{}}") + '{"full":'
+    deep_levels = levels * 300 + text + "}}" * 300
+    damages = ("", "[]", text[:-9], text.replace("[[1,", "[[-1,", 1), inner, half, deep, deep_levels)
+    assert inner != text != half
+    for damage in damages:
+        forgetful()
+        path.write_text(damage)
+        assert stored_program(key_of(strassen), strassen.digest) is None
+        plan_cache.clear()
+        np.testing.assert_allclose(lcma.matmul(np.eye(6), np.ones((6, 6)), strassen), np.ones((6, 6)))
+    assert program_for(strassen) == made
+    assert path.read_text() == text
+
+
+def test_keys_tell_apart_what_digests_do_not_and_two_levels_cost_what_their_product_does(classical, strassen):
+    plain, scaled = classical("1x1x2"), classical("1x1x2", scale=3)
+    assert plain.digest == scaled.digest
+    assert len({key_of(scheme) for scheme in (plain, scaled, strassen, strassen.replace(ring=Z2))}) == 4
+    among = SchemePool.of([strassen])
+    both = next(entry for entry in among.entries if entry.is_flattened)
+    np.testing.assert_array_equal(among.costs.packed()[:, -1], costs_of(both.scheme).packed())
+
+
+def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the_catalogue_changed(
+    forgetful, monkeypatch
+):
+    first = scheme_pool()
+    forgetful()
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "_from_catalogue", None)
+        second = scheme_pool()
+    assert second == replace(first, costs=second.costs)
+    np.testing.assert_array_equal(second.costs.packed(), first.costs.packed())
+    ours, theirs = (next(entry for entry in one.entries if entry.label == "3x2x2:11") for one in (first, second))
+    assert theirs.factors[0].held is None
+    assert theirs.scheme == ours.scheme
+    assert theirs.program == lcma.program_of(ours.scheme)
+    flat = next(entry for entry in second.entries if entry.is_flattened)
+    assert flat.program.rank == flat.scheme.rank
+    stamp = pool_table.catalogue_stamp()
+    turned = lcma.rotate(shipped("2x2x3-r11").scheme)
+    with lcma.Catalog.open() as catalog:
+        catalog.add(lcma.tensor(turned, turned), lcma.certify(lcma.tensor(turned, turned)))
+    assert pool_table.catalogue_stamp() != stamp
+    assert len(scheme_pool().entries) > len(first.entries)
+    path = pool_table._path(pool_table.catalogue_stamp())
+    good = json.loads(path.read_text())
+    for damage in (
+        "{",
+        "[]",
+        json.dumps({**good, "costs": good["costs"][:-1]}),
+        json.dumps({**good, "entries": 7}),
+        json.dumps({**good, "dominated": float("inf")}),
+    ):
+        path.write_text(damage)
+        assert pool_table.read_table(pool_table.catalogue_stamp()) is None
+    forgetful()
+    assert len(scheme_pool().entries) == len(good["entries"])
+    assert json.loads(path.read_text()) == good
+
+
+def test_others_are_seen(monkeypatch):
+    busy = iter([10.0, 10.0 + 0.5 * 2.0 * (others.os.cpu_count() or 1)])
+    monkeypatch.setattr(others, "_busy_seconds", lambda: next(busy))
+    clock = iter([0.0, 2.0])
+    monkeypatch.setattr(others.time, "perf_counter", lambda: next(clock))
+    assert others.CpuLoadMonitor().share() == pytest.approx(0.5, abs=0.02)

@@ -7,17 +7,14 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 
 import lcma
-from lcma.kernels import contenders, learning, shadow
+from lcma.kernels import Request, contenders, learning, plan_for, shadow
 from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.planning.wisdom import stored_wisdom
-from lcma.kernels.plans.decisions import plan_for
-from lcma.kernels.request import Request
 
-from ..refusal import refuses, refuses_with
-
-torch = pytest.importorskip("torch")
+from ..refusal import refuses
 
 SIZES = 120, 104, 136
 """The operator plans small products, too; dA and dB permute the sizes."""
@@ -129,7 +126,7 @@ def test_where_nothing_is_learned_nothing_is_queued(learner, switched_off, reaso
     assert learner.shadow._thread is None
 
 
-def test_a_pause_of_the_forward_pass_holds_in_the_backward_pass(learner, busy):
+def test_classes_of_pauses_limits_and_rings_are_not_queued_and_those_of_factors_are(learner, busy):
     from lcma.kernels.torch.ops import bilinear_mm
 
     a, b = (torch.randn(shape, requires_grad=True) for shape in (SIZES[:2], SIZES[1:]))
@@ -138,6 +135,18 @@ def test_a_pause_of_the_forward_pass_holds_in_the_backward_pass(learner, busy):
             c = bilinear_mm(a, b, "auto")
         c.sum().backward()
     assert not learner.shadow.queue._met
+    with learning.deferred():
+        for options in ({"max_error": 1.0}, {"max_workspace": 1 << 30}, {"ring": "GF(7)"}):
+            a, b = (
+                np.ones(shape, np.float32 if "ring" not in options else np.int64) for shape in (SIZES[:2], SIZES[1:])
+            )
+            lcma.matmul(a, b, **options)
+    assert learner.shadow.queue.known() == []
+    layer, x = lcma.LowRankLinear(64, 48, 8), torch.randn(40, 64, requires_grad=True)
+    for _ in range(2):
+        layer(x).sum().backward()
+    found = [key[0].structures[0].name for key in learner.shadow.queue.waiting()]
+    assert sorted(found) == ["low-rank 48x64, r 8", "low-rank 64x48, r 8"]  # W x, and the gradient of x
 
 
 def test_operands_that_take_too_much_memory_are_not_drawn(waiting, monkeypatch):
@@ -151,12 +160,17 @@ def test_operands_that_take_too_much_memory_are_not_drawn(waiting, monkeypatch):
     assert strategy() == "vendor"
 
 
-def test_what_is_not_decided_in_the_time_stays_queued(waiting):
+def test_what_is_not_decided_in_the_time_stays_queued_and_the_thread_ends(waiting):
     lines = []
     assert lcma.learn(seconds=0, on_event=lines.append) == []
     assert all("call again with more seconds" in line for line in lines)
     assert len(lines) == len(waiting.shadow.queue.waiting()) == 3
     assert len(lcma.learn()) == 3
+    thread = waiting.shadow._thread
+    waiting.end()
+    assert not thread.is_alive()
+    waiting.shadow.meet((Request(*SIZES), 1), 2)
+    assert waiting.shadow._thread is thread
 
 
 def test_an_interrupted_decision_goes_on_with_the_next_one(waiting, monkeypatch):
@@ -208,14 +222,6 @@ def test_a_forked_child_starts_without_the_queue_and_fills_its_own(waiting):
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_the_thread_ends_with_the_process(waiting):
-    thread = waiting.shadow._thread
-    waiting.end()
-    assert not thread.is_alive()
-    waiting.shadow.meet((Request(*SIZES), 1), 2)
-    assert waiting.shadow._thread is thread
-
-
 def test_without_a_thread_classes_are_decided_on_demand(learner, monkeypatch):
     start = threading.Thread.start
 
@@ -250,25 +256,3 @@ def test_a_class_that_a_graph_captures_waits_at_once_and_nothing_is_learned_mean
     refuses("while a CUDA graph is captured; call learn before", lcma.learn)
     monkeypatch.setattr(learning, "_captures", lambda torch: False)
     assert [one.request.shape for one in lcma.learn()] == [EAGER]
-
-
-def test_classes_of_layers_by_factors_are_queued(learner, busy):
-    layer, x = lcma.LowRankLinear(64, 48, 8), torch.randn(40, 64, requires_grad=True)
-    for _ in range(2):
-        layer(x).sum().backward()
-    found = [key[0].structures[0].name for key in learner.shadow.queue.waiting()]
-    assert sorted(found) == ["low-rank 48x64, r 8", "low-rank 64x48, r 8"]  # W x, and the gradient of x
-
-
-def test_products_with_limits_and_exact_ones_are_not_queued(learner, busy):
-    with learning.deferred():
-        for options in ({"max_error": 1.0}, {"max_workspace": 1 << 30}, {"ring": "GF(7)"}):
-            a, b = (
-                np.ones(shape, np.float32 if "ring" not in options else np.int64) for shape in (SIZES[:2], SIZES[1:])
-            )
-            lcma.matmul(a, b, **options)
-    assert learner.shadow.queue.known() == []
-
-
-def test_seconds_are_a_number():
-    refuses_with(lcma.LcmaError, "seconds must be", lcma.learn, seconds="long")

@@ -1,25 +1,22 @@
-"""The torch operator and module on the CPU: values, gradients, tracing, autocast, state."""
+"""The torch operator and module on the CPU: values, gradients, tracing, autocast, state; one graph of every product."""
 
 import copy
 import pickle
 from functools import partial
 
 import pytest
+import torch
+from torch.autograd import forward_ad
+from torch.library import opcheck
+from torch.utils.flop_counter import FlopCounterMode
+
+import lcma
+from lcma.kernels.torch import ops
+from lcma.kernels.torch.bilinear import is_eager
 
 from ..refusal import refuses
-
-torch = pytest.importorskip("torch")
-
-from torch.autograd import forward_ad  # noqa: E402
-from torch.library import opcheck  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-
-import lcma  # noqa: E402
-from lcma.kernels.torch import ops  # noqa: E402
-from lcma.kernels.torch.bilinear import is_eager  # noqa: E402
-from lcma.kernels.torch.layers import FastLinear  # noqa: E402
-
-from .gradients import drawn, same_gradients  # noqa: E402
+from .cases import call, table
+from .gradients import drawn, same_gradients
 
 
 @pytest.mark.parametrize("recipe", ["strassen", "2x2x3", "strassen/2x2x3"])
@@ -31,13 +28,23 @@ def test_values_and_gradients(recipe, shapes):
     same_gradients(lambda a, b: ops.bilinear_mm(a, b, recipe), torch.matmul, operands)
 
 
-def test_gradcheck_and_opcheck():
+def test_gradients_operator_autocast_and_flops():
     a, b = drawn(4, 5), drawn(5, 3)
     assert torch.autograd.gradcheck(lambda x, y: ops.bilinear_mm(x, y, "2x2x3"), (a, b))
     assert torch.autograd.gradgradcheck(lambda x, y: ops.bilinear_mm(x, y, "strassen"), (a, b), fast_mode=True)
     opcheck(torch.ops.lcma.bilinear_mm.default, (a, b, "strassen"))
     batch = drawn(2, 4, 5), b, "2x2x3"
     opcheck(torch.ops.lcma.bilinear_mm.default, batch, test_utils=("test_schema", "test_faketensor"))
+    a, b = drawn(8, 9, dtype=torch.float32), drawn(9, 10, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        result = ops.bilinear_mm(a, b, "strassen")
+        assert result.dtype == torch.bfloat16
+        assert ops.bilinear_mm(a.double(), b.double(), "strassen").dtype == torch.float64
+    result.sum().backward()
+    assert a.grad.dtype == torch.float32
+    with FlopCounterMode(display=False) as counter:
+        ops.bilinear_mm(a.detach(), b.detach(), "strassen")
+    assert counter.get_total_flops() == 2 * 8 * 9 * 10
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
@@ -74,15 +81,10 @@ def test_forward_ad_and_the_transforms_of_torch_func():
         torch.testing.assert_close(torch.vmap(ours, dims)(x, y), torch.vmap(torch.matmul, dims)(x, y))
 
 
-def test_gradients_by_a_structured_scheme_of_matrices_that_share_an_operand():
-    a, b = drawn(2, 8, 8), drawn(8, 3)
-    same_gradients(partial(lcma.matmul, scheme="2x2x2-tri-left-r6"), lambda x, y: x.tril() @ y, (a, b))
-
-
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_complex_gradients_are_torchs(dtype):
     a, b = drawn(4, 5, dtype=dtype), drawn(5, 3, dtype=dtype)
-    layer = FastLinear(5, 3, dtype=dtype, scheme="strassen")
+    layer = lcma.FastLinear(5, 3, dtype=dtype, scheme="strassen")
     for ours in (partial(lcma.matmul, scheme="strassen"), lcma.matmul):
         same_gradients(ours, torch.matmul, (a, b))
     same_gradients(lambda x, *_: layer(x), torch.nn.functional.linear, (a, layer.weight, layer.bias))
@@ -113,28 +115,17 @@ def test_tensors_whose_memory_holds_other_numbers_pass_the_dispatcher(view):
     )
 
 
-def test_levels():
+def test_levels_and_gradients_by_a_structured_scheme():
     a, b = drawn(9, 10, grad=False), drawn(10, 11, grad=False)
     for levels in (0, 1, 2, 3):
         torch.testing.assert_close(ops.matmul(a, b, "strassen", levels), a @ b)
     assert ops.recipe_of("strassen", 2) == "strassen/strassen"
-    for scheme, levels in (("strassen", -1), (["strassen", "strassen"], 3)):
-        refuses("levels", ops.matmul, a, b, scheme, levels)
+    a, b = drawn(2, 8, 8), drawn(8, 3)
+    same_gradients(partial(lcma.matmul, scheme="2x2x2-tri-left-r6"), lambda x, y: x.tril() @ y, (a, b))
+    refuses("no gradient", ops.matmul, drawn(4, 5), drawn(5, 3), out=torch.empty(4, 3, dtype=torch.float64))
 
 
-def test_what_does_not_multiply_is_refused():
-    a, b = drawn(4, 5), drawn(5, 3)
-    refuses("convert one", ops.matmul, a, b.float(), "strassen")
-    refuses("inner sizes", ops.matmul, a, a, "strassen")
-    refuses("no gradient", ops.matmul, a, b, "strassen", out=torch.empty(4, 3, dtype=torch.float64))
-    refuses(r"scheme must be .*, not 5", lcma.matmul, a, b, 5)
-    refuses(r"scheme must be .*, not 7", lcma.matmul, a.detach().numpy(), b.detach().numpy(), [("strassen", 7)])
-    with pytest.raises(lcma.CatalogError):
-        ops.matmul(a, b, "nobodys-scheme")
-    refuses("int8", ops.matmul, torch.ones(4, 4, dtype=torch.int8), torch.ones(4, 4, dtype=torch.int8), "strassen")
-
-
-def test_a_new_m_compiles_nothing_anew():
+def test_one_graph_serves_any_m_and_gradients():
     traced = []
 
     def backend(graph, _):
@@ -150,36 +141,37 @@ def test_a_new_m_compiles_nothing_anew():
         a = drawn(m, 7, grad=False)
         torch.testing.assert_close(doubled(a, b), 2 * a @ b)
     assert len(traced) == 1
-
-
-def test_gradients_under_compile():
     compiled = torch.compile(lambda x, y: ops.bilinear_mm(x, y, "2x2x3").sin(), fullgraph=True, backend="aot_eager")
     same_gradients(compiled, lambda x, y: (x @ y).sin(), (drawn(5, 7), drawn(7, 3)))
 
 
-def test_autocast_and_flops():
-    a, b = drawn(8, 9, dtype=torch.float32), drawn(9, 10, dtype=torch.float32)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        result = ops.bilinear_mm(a, b, "strassen")
-        assert result.dtype == torch.bfloat16
-        assert ops.bilinear_mm(a.double(), b.double(), "strassen").dtype == torch.float64
-    result.sum().backward()
-    assert a.grad.dtype == torch.float32
-    with FlopCounterMode(display=False) as counter:
-        ops.bilinear_mm(a.detach(), b.detach(), "strassen")
-    assert counter.get_total_flops() == 2 * 8 * 9 * 10
-
-
 def test_linear_is_a_module():
-    layer = FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2)
+    layer = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2)
     x = drawn(3, 6)
     for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         torch.testing.assert_close(other(x), layer(x))
-    fresh = FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen")
+    fresh = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen")
     fresh.load_state_dict(layer.state_dict())
     torch.testing.assert_close(fresh(x), x @ layer.weight.t())
-    assert FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
+    assert lcma.FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
     assert "strassen/strassen" in repr(layer)
     refuses("GPU", layer.pack, 16)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(x), layer(x))
+
+
+@pytest.mark.parametrize("recorded", [True, False], ids=["gradients", "no gradients"])
+@pytest.mark.parametrize("name", table(__file__, "graphs"))
+def test_there_is_one_graph_and_no_break(name, recorded):
+    """A mask of numpy would be a break: torch traces no attributes of arrays."""
+    made = call(table(__file__, "graphs")[name])
+    given = [x for x in made.args if isinstance(x, torch.Tensor)]
+    multiply, options = made.func, made.args[len(given) :]
+    function = (lambda *operands: multiply(*operands, *options)) if given else made()
+    given = [x.requires_grad_(recorded) if x.is_floating_point() else x for x in given] or [torch.randn(8, 64)]
+    torch._dynamo.reset()
+    with torch.set_grad_enabled(recorded):
+        found = torch._dynamo.explain(function)(*given)
+    assert (found.graph_count, found.graph_break_count) == (1, 0), found.break_reasons
+    targets = [str(node.target) for node in found.graphs[0].graph.nodes]
+    assert any("lcma" in target for target in targets) or name == "causal_attention", targets

@@ -21,9 +21,14 @@ def test_interpreted_kernels_are_right(run_checks, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CHECKS if name.endswith(("compiled.py", "precompile.py"))])
-def test_compiled_kernels_fit_sm_90(run_checks, tmp_path, name):
-    run_checks(name, TRITON_CACHE_DIR=str(tmp_path))
+@pytest.mark.parametrize("family", ["combinations", "products", "structured"])
+def test_compiled_kernels_fit_sm_90(run_checks, tmp_path, family):
+    run_checks("checks_compiled.py", TRITON_CACHE_DIR=str(tmp_path), FAMILY=family)
+
+
+@pytest.mark.slow
+def test_kernels_are_compiled_ahead(run_checks, tmp_path):
+    run_checks("cuda/checks_precompile.py", TRITON_CACHE_DIR=str(tmp_path))
 
 
 @pytest.mark.slow

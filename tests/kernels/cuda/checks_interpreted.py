@@ -5,6 +5,7 @@ must stay as it was: the interpreter itself says nothing of reads and writes out
 """
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import torch
@@ -27,12 +28,14 @@ from lcma.kernels.torch import dispatch
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.schemes_db import Kind
 
-from ..canvases import CANARY, close, drawn, framed, untouched
+from ...refusal import refuses
+from ..canvases import CANARY, close, drawn, written
+from ..cases import each
 from ..gpu import SCHEME, program
 
 # Relative, in the Frobenius norm, of products of one or two levels.
 LIMITS = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
-NAMES = {torch.float64: "float64", torch.float32: "float32", torch.bfloat16: "bfloat16"}
+READ = {"names": lambda text: tuple(text.split("/")), "dtype": lambda name: getattr(torch, name)}
 
 
 @pytest.fixture(autouse=True)
@@ -53,13 +56,7 @@ def built(nest, request, method="batched"):
     return SCHEME.build(candidate, request, machine())
 
 
-@pytest.mark.parametrize(("names", "dtype", "order"), [
-    *[(("strassen",), dtype, order) for dtype in LIMITS for order in ("rows", "columns", "scattered")],
-    (("2x2x3",), torch.float32, "columns"),
-    (("laderman",), torch.float32, "rows"),
-    (("strassen", "strassen"), torch.bfloat16, "rows"),
-    (("3x4x5",), torch.float64, "columns"),
-], ids=str)  # fmt: skip
+@each("names, dtype, order", __file__, "maps", **READ)
 def test_maps(names, dtype, order):
     """Both splits and the merge against the naive map, where blocks reach over the edge."""
     torch.manual_seed(0)
@@ -71,33 +68,21 @@ def test_maps(names, dtype, order):
     for linear, blocks, grid in sides:
         height, width = 5, 6
         matrix = drawn((1, height * grid[0] - 3, width * grid[1] - 2), dtype, order)
-        stack, canvas = framed((1, len(linear.results), height, width), dtype)
-        Combination(linear, Direction.TO_STACK, blocks).run(matrix, stack)
+        split = partial(Combination(linear, Direction.TO_STACK, blocks).run, matrix)
+        stack = written(split, (1, len(linear.results), height, width), dtype)
         cut = naive.blocks_of(naive.padded(matrix[0], height, width, grid), grid)
         expected = torch.stack(naive.apply_map(linear, [cut[block] for block in blocks]))
         torch.testing.assert_close(stack[0], expected, rtol=tolerance, atol=tolerance)
-        assert untouched(stack, canvas)
     stack = drawn((1, whole.rank, 5, 6), dtype)
-    out, canvas = framed((1, 5 * m - 4, 6 * n - 5), dtype, order if order == "columns" else "rows")
-    Combination(whole.merge, Direction.FROM_STACK, maps.stored).run(out, stack)
+    merge = Combination(whole.merge, Direction.FROM_STACK, maps.stored)
+    out = written(lambda out: merge.run(out, stack), (1, 5 * m - 4, 6 * n - 5), dtype, order)
     merged = dict(zip(maps.stored, naive.apply_map(whole.merge, list(stack[0])), strict=True))
     rows = [torch.cat([merged[i, j] for j in range(n)], 1) for i in range(m)]
     expected = torch.cat(rows)[: 5 * m - 4, : 6 * n - 5]
     torch.testing.assert_close(out[0], expected, rtol=8 * tolerance, atol=8 * tolerance)
-    assert untouched(out, canvas)
 
 
-@pytest.mark.parametrize(
-    ("names", "dtype", "turns", "tolerance"),
-    [
-        (("strassen",) * 3, torch.float32, 7, 0.0),
-        (("strassen", "4x4x4"), torch.float64, 7, 0.0),
-        # The outer sums of the first have shared parts, the second loops over the inner level: another order.
-        (("2x3x3", "laderman"), torch.float64, 15, 1e-12),
-        (("4x4x4", "strassen"), torch.float64, 7, 1e-12),
-    ],
-    ids=str,
-)
+@each("names, dtype, turns, tolerance", __file__, "loops", **READ)
 def test_loops_over_a_level_compute_what_straight_line_code_does(names, dtype, turns, tolerance):
     """Blocks reach over the edge; where the order is the same an infinity meets no coefficient of zero."""
     torch.manual_seed(3)
@@ -142,10 +127,7 @@ def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
     assert (out[0, 5:, :5] == 0).all()
 
 
-@pytest.mark.parametrize(("method", "names", "dtype"), [
-    *(("batched", ("strassen",), dtype) for dtype in NAMES), ("batched", ("2x2x3",), torch.float32),
-    ("batched", ("strassen", "strassen"), torch.float64), ("stack", ("strassen",), torch.float32),
-], ids=str)  # fmt: skip
+@each("method, names, dtype", __file__, "products", **READ)
 def test_products(method, names, dtype):
     """Any size and storage order; `out` with borders; the same bits again; with B packed; in pieces."""
     torch.manual_seed(1)
@@ -155,10 +137,8 @@ def test_products(method, names, dtype):
         executor = built(nest, request_of(a, b), method)
         result = executor.run(a, b)
         assert close(result, a.double() @ b.double(), LIMITS[dtype])
-        out, canvas = framed((m, n), dtype, order if order == "columns" else "rows")
-        assert executor.run(a, executor.prepare(b), out) is out
-        assert torch.equal(out, result)
-        assert untouched(out, canvas)
+        prepared = partial(executor.run, a, executor.prepare(b))
+        assert torch.equal(written(prepared, (m, n), dtype, order), result)
         for _ in range(2):  # the second is repeated
             assert torch.equal(executor.again(a, b), result)
     a, b = drawn((37, 5), dtype), drawn((5, 9), dtype)
@@ -181,19 +161,14 @@ def test_products_whose_inner_blocks_are_padded_to_lines(method, m, dtype, k):
     assert prepared.sums.shape == level.prepared_shape(k, 9, a.element_size())
     assert prepared.sums.shape[2] > k // 2
     for right in (b.unsqueeze(0), prepared):
-        out, canvas = framed((1, m, 9), dtype)
-        level.run(a.unsqueeze(0), right, out)
+        out = written(partial(level.run, a.unsqueeze(0), right), (1, m, 9), dtype)
         assert close(out[0], a.double() @ b.double(), LIMITS[dtype])
-        assert untouched(out, canvas)
 
 
-@pytest.mark.parametrize(("method", "leading"), [
-    *(("batched", one) for one in (((3,), ()), ((), (3,)), ((2, 1), (3,)), ((2, 3), (2, 3)), ((1,), (1,)), ((0,), ()))),
-    ("stack", ((2, 1), (3,))),
-])  # fmt: skip
-def test_batches(method, leading):
+@each("method, of_a, of_b", __file__, "batches")
+def test_batches(method, of_a, of_b):
     torch.manual_seed(2)
-    a, b = drawn((*leading[0], 5, 7), torch.float64), drawn((*leading[1], 7, 3), torch.float64)
+    a, b = drawn((*of_a, 5, 7), torch.float64), drawn((*of_b, 7, 3), torch.float64)
     request = request_of(a, b)
     result = built(program("strassen"), request, method).run(a, b)
     torch.testing.assert_close(result, a @ b)
@@ -201,7 +176,7 @@ def test_batches(method, leading):
     torch.testing.assert_close(pieces.run(a, b), a @ b)
 
 
-def test_repetitions_are_for_the_same_strides_and_addresses():
+def test_repetitions_are_for_the_same_strides_and_addresses_and_run_in_pieces_without_memory(monkeypatch):
     executor = built(program("strassen"), Request(8, 8, 8, "float64"))
     a, b = drawn((8, 8), torch.float64), drawn((8, 8), torch.float64)
     executor.again(a, b)
@@ -210,9 +185,6 @@ def test_repetitions_are_for_the_same_strides_and_addresses():
     for left, right in ((a.mT, b), (a, b.mT), (moved, b)):
         assert executor._repeated(left, right) is None
         torch.testing.assert_close(executor.again(left, right), left @ right)
-
-
-def test_a_repetition_without_memory_is_run_in_pieces(monkeypatch):
     a, b = drawn((64, 32), torch.float64), drawn((32, 32), torch.float64)
     executor = built(program("strassen"), request_of(a, b))
     wanted = executor.again(a, b)
@@ -293,5 +265,4 @@ def test_dispatch(pretended):
     assert recipe.levels
     result = dispatch.run(recipe, a, b * float("nan"), packed=stack)  # the sums stand for b
     torch.testing.assert_close(result, a @ b, rtol=1e-3, atol=1e-4)
-    with pytest.raises(lcma.PlanError, match="rows"):
-        dispatch.pack(ProductRecipe(), b, 0)
+    refuses("rows", dispatch.pack, ProductRecipe(), b, 0)

@@ -19,21 +19,10 @@ from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.precompile import kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
 
+from ..cases import table
 from ..gpu import H200, SCHEME, candidate, program, resources
 
 TWO = ("strassen", "strassen")
-
-PRODUCTS = (
-    (("strassen",), (512, 1024, 512), torch.float32, CudaMethod.BATCHED),
-    (("strassen",), (512, 1024, 512), torch.float16, CudaMethod.BATCHED),
-    (("laderman",), (500, 499, 501), torch.bfloat16, CudaMethod.BATCHED),
-    (TWO, (1024, 2048, 1024), torch.bfloat16, CudaMethod.BATCHED),
-    (TWO, (1024, 2048, 1024), torch.float32, CudaMethod.BATCHED),
-    (TWO, (1024, 2048, 1024), torch.float64, CudaMethod.BATCHED),
-    (("winograd", "2x2x3"), (1024, 1024, 1152), torch.float32, CudaMethod.BATCHED),
-)
-"""Schemes by level, sizes, dtype and method: a stack stored by columns, masked edges, and every width of an element."""
-
 
 SPILLED = {80: 24, 89: 0}
 """Bytes of a thread that the masked merge of 23 products may spill: with these rows it takes all 255 registers."""
@@ -55,10 +44,10 @@ def visible(monkeypatch):
     stack.missing_accelerator.cache_clear()
 
 
-def product(levels, sizes, dtype, method):
-    m, k, n = sizes
-    a, b, out = (torch.empty(1, *shape, dtype=dtype, device="meta") for shape in ((m, k), (k, n), (m, n)))
-    return lambda: cuda_level(program(*levels), method).run(a, b, out)
+def product(levels, sizes, dtype, method=CudaMethod.BATCHED):
+    (m, k, n), kind = sizes, getattr(torch, dtype)
+    a, b, out = (torch.empty(1, *shape, dtype=kind, device="meta") for shape in ((m, k), (k, n), (m, n)))
+    return lambda: cuda_level(program(*levels.split("/")), method).run(a, b, out)
 
 
 def int8_product():
@@ -69,10 +58,11 @@ def int8_product():
 
 
 def test_generated_kernels_do_not_spill(tmp_path):
-    kernels = kernels_of([*(product(*case) for case in PRODUCTS), int8_product])
+    cases = table(__file__, "other_gpus")
+    kernels = kernels_of([*(product(*case) for case in cases), int8_product])
     written = [kernel.name for kernel in kernels if not kernel.generated]
-    assert written == ["multiply_int8"]  # checks_products_compiled.py compiles it
-    assert len(kernels) > 2 * len(PRODUCTS) + len(written)
+    assert written == ["multiply_int8"]  # checks_compiled.py compiles it
+    assert len(kernels) > 2 * len(cases) + len(written)
     for kernel in kernels:
         if not kernel.generated:
             continue
@@ -93,5 +83,5 @@ def test_a_stack_is_refused_and_falls_back_to_the_vendors_batch(visible):
     assert re.search(REASON, SCHEME.can_run(candidate(*TWO, method="stack"), request, H200))
     a, b, out = (torch.empty(4, 256, 256, dtype=torch.bfloat16, device="meta") for _ in range(3))
     assert not stack.multiply_stack(a, b, out)
-    kernels = kernels_of([product(TWO, (1024, 2048, 1024), torch.float16, CudaMethod.STACK)])
+    kernels = kernels_of([product("/".join(TWO), (1024, 2048, 1024), "float16", CudaMethod.STACK)])
     assert {kernel.name for kernel in kernels} == {"combine"}  # and no stack_gemm

@@ -1,22 +1,145 @@
-"""The GPU level executors launch, call and allocate what they did: see golden_launches.py."""
+"""The GPU level executors launch, call and allocate what they did, on tensors without data: launches.json.
 
+`python tests/kernels/cuda/test_golden_launches.py` prints the record: for every case the number of steps and the
+sha256 of their text, with the shapes and strides of all tensors. Generated kernels are named by the hash of their text.
+"""
+
+import hashlib
 import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-pytest.importorskip("torch")
+from lcma.kernels import Candidate, Machine, strategies
+from lcma.kernels.causal.candidates import TriangularSource
+from lcma.kernels.cuda import combine, launch, tiles
+from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.h200 import h200
+from lcma.kernels.cuda.level import CudaMethod, cuda_level
+from lcma.kernels.cuda.requests import request_of
+from lcma.kernels.dense.arrangements import arrangements, levels_of
+from lcma.kernels.dense.given import GivenProgram
+from lcma.schemes_db.resolve import resolve
+from lcma.schemes_db.symmetry import Triangle
+
 pytest.importorskip("triton")
 
-from . import golden_launches as golden
-
-CASES = dict(golden.cases())
-WANTED = json.loads(golden.RECORD.read_text(encoding="utf-8"))
+RECORD = Path(__file__).parent / "launches.json"
+"""The cases are its names: the method, schemes, dtype, sizes, rows or columns and batch, or a scheme and a triangle."""
 
 
-def test_the_record_has_every_case():
-    assert list(CASES) == list(WANTED)
+class Log(TorchDispatchMode):
+    """The operators of torch and the kernels of this package, in order, as text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if not func.is_view:
+            named = {name: value for name, value in kwargs.items() if value is not None}
+            self.lines.append(f"{func} {[_text(x) for x in args]} { {k: _text(v) for k, v in named.items()} }")
+        return func(*args, **kwargs)
+
+    def starter(self, kernel: Any, grid: Any, like: Any) -> Callable[..., None]:
+        """In place of `launch.starter`."""
+
+        def start(*args: Any, **options: Any) -> None:
+            text = [_text(getattr(x, "base", x)) for x in args]
+            name = f"{kernel.__module__.rpartition('.')[2]}.{kernel.__name__}"
+            self.lines.append(f"launch {name} {grid} {text} {sorted(options.items())}")
+
+        return start
+
+
+def _text(x: Any) -> str:
+    if isinstance(x, torch.Tensor):
+        return f"{x.dtype}{tuple(x.shape)}{x.stride()}+{x.storage_offset()}"
+    return "device" if isinstance(x, torch.device) else str(x)
+
+
+def empty(*shape: int, dtype: torch.dtype, order: str = "R") -> torch.Tensor:
+    """A tensor without data, by rows or by columns."""
+    made = torch.empty(*shape, dtype=dtype, device="meta")
+    return made if order == "R" else made.mT.contiguous().mT
+
+
+def dense(names: tuple[str, ...], method: CudaMethod, dtype: str, sizes: Any, batch: str, order: str) -> None:
+    m, k, n = sizes
+    kind = getattr(torch, dtype)
+    lead = {
+        "": ((), ()),
+        "AB": ((3,), (3,)),
+        "A": ((3,), ()),
+        "B": ((), (2, 2)),
+        "packed": ((), ()),
+        "pieces": ((), ()),
+    }
+    a = empty(*lead[batch][0], m, k, dtype=kind, order=order[0])
+    b = empty(*lead[batch][1], k, n, dtype=kind, order=order[1])
+    program = arrangements(levels_of([resolve(name)[0] for name in names], 1))[0][1]
+    request = replace(request_of(a, b), device="cuda")
+    machine, scheme = Machine("cuda", h200(), CudaCostModel(h200())), strategies("cuda")["dense", "scheme"]
+    candidate = Candidate("dense", "scheme", GivenProgram("/".join(names), program), (("method", method.value),))
+    executor: Any = scheme.build(candidate, request, machine)
+    if batch == "pieces":
+        limited = replace(request, max_workspace=2 * executor.workspace // 3)
+        executor = scheme.build(candidate, limited, machine)
+    executor.run(a, executor.prepare(b) if batch == "packed" else b)
+
+
+def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
+    level, kind = cuda_level(TriangularSource(name, triangle).program), getattr(torch, dtype)
+    m, k, n = (size * parts for parts in level.target.shape)
+    a, b = empty(m, k, dtype=kind), empty(k, n, dtype=kind, order="C" if triangle.upper else "R")
+    level.run(a[None], b[None], empty(m, n, dtype=kind)[None])
+
+
+def run(name: str) -> None:
+    """Run the case of a name."""
+    words = name.split()
+    if words[0] in list(CudaMethod):
+        method, schemes, dtype, sizes, order, *batch = words
+        given = tuple(map(int, sizes.split("x"))), "".join(batch), order
+        dense(tuple(schemes.split("*")), CudaMethod(method), dtype, *given)
+    else:
+        scheme, label, dtype, size = words
+        side, _, upper = label.partition(":")
+        structured(scheme, Triangle(side, bool(upper)), dtype, int(size))
+
+
+def record(call: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> list[Any]:
+    """The number of steps of a call, and the sha256 of their text; `patch` as pytest's `monkeypatch.setattr`."""
+    log = Log()
+    patch(launch, "starter", log.starter)
+    patch(tiles, "starter", log.starter)
+    # Kept launches would not ask for a start again.
+    patch(combine, "KEPT", 0)
+    with log:
+        call()
+    return [len(log.lines), hashlib.sha256("\n".join(log.lines).encode()).hexdigest()[:32]]
+
+
+WANTED = json.loads(RECORD.read_text(encoding="utf-8"))
 
 
 def test_launches_are_those_of_the_record(monkeypatch):
-    found = {name: golden.record(call, monkeypatch.setattr) for name, call in CASES.items()}
-    assert [name for name in CASES if found[name] != WANTED[name]] == []
+    assert len(WANTED) == 54
+    assert [name for name in WANTED if record(partial(run, name), monkeypatch.setattr) != WANTED[name]] == []
+
+
+def main() -> None:
+    found = {name: record(partial(run, name), setattr) for name in WANTED}
+    lines = [f"{json.dumps(name)}: {json.dumps(steps)}" for name, steps in found.items()]
+    print("{\n" + ",\n".join(lines) + "\n}")
+
+
+if __name__ == "__main__":
+    main()

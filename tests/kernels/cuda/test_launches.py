@@ -1,5 +1,6 @@
-"""Launches of Triton kernels, with a fake kernel and a fake driver."""
+"""Launches of Triton kernels and products that are repeated as one graph, with fake kernels and a fake driver."""
 
+import contextlib
 import ctypes
 import gc
 import threading
@@ -7,17 +8,18 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 import lcma
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_text import BY_ROWS, Direction
-from lcma.kernels.cuda import kernel_node, launch
+from lcma.kernels.cuda import kernel_node, launch, repeated_product
 from lcma.kernels.cuda.combine import Combination
-from lcma.kernels.cuda.kernel_node import Driver, Parameters
+from lcma.kernels.cuda.kernel_node import Driver, KernelNode, Parameters
 from lcma.kernels.cuda.launch import REPETITIONS, Repeated
-from lcma.schemes_db.straightline import program_of
+from lcma.kernels.cuda.repeated_product import MOST_PLACES, RepeatedProduct, captured
 
-torch = pytest.importorskip("torch")
+from ..cases import table
 
 METADATA = {"num_warps": 4, "num_ctas": 1, "shared": 512, "launch_pdl": False, "launch_cooperative_grid": False}
 METADATA |= {"global_scratch_size": 0, "profile_scratch_size": 0}
@@ -186,17 +188,14 @@ def test_what_the_driver_refuses_is_launched_as_usual(gpu, failing):
     assert len(kernel.started) == REPETITIONS + 4
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"metadata": METADATA | {"launch_pdl": True}},
-        {"metadata": METADATA | {"num_ctas": 2}},
-        {"metadata": METADATA | {"global_scratch_size": 64}},
-        {"signature": ("*fp32", "tensordesc<fp32[64, 64]>", "i64", "fp32", ("i32", "constexpr"), "constexpr")},
-        {"signature": ("*fp32", "*fp32", "i32", "fp32", ("i32", "constexpr"), "constexpr")},
-        {"signature": ("*fp32", "*fp32", "i64", "constexpr", ("i32", "constexpr"), "constexpr")},
-    ],
-)
+OTHERS = [{"metadata": METADATA | more} for more in table(__file__, "metadata")]
+OTHERS += [
+    {"signature": tuple(more.get(str(i), kind) for i, kind in enumerate(Kernel.signature))}
+    for more in table(__file__, "signatures")
+]
+
+
+@pytest.mark.parametrize("other", OTHERS)
 def test_kernels_with_other_arguments_than_the_driver_knows_become_no_nodes(gpu, other):
     kernel, again = repeated(**other)
     for _ in range(REPETITIONS + 5):
@@ -251,7 +250,7 @@ def test_a_profiler_watches_triton_s_own_launch(gpu, monkeypatch):
 
 
 def test_a_combination_passes_its_sizes_and_is_looked_up_by_its_tensors(monkeypatch):
-    maps, kernel = maps_of(program_of(lcma.resolve("strassen")[0])), Kernel(arg_names=())
+    maps, kernel = maps_of(lcma.program_of(lcma.resolve("strassen")[0])), Kernel(arg_names=())
     split = Combination(maps.left, Direction.TO_STACK, maps.left_blocks)
     monkeypatch.setattr(split, "_kernel", lambda *_: kernel)
     matrix, stack = torch.empty(3, 64, 1792), torch.empty(3, 7, 32, 896)
@@ -268,3 +267,195 @@ def test_a_combination_passes_its_sizes_and_is_looked_up_by_its_tensors(monkeypa
     assert len(split._launches) == 3
     split.run(matrix[:0], stack[:0])
     assert len(kernel.found) == 5
+
+
+SLABS, SIZE = 3, 40
+SHAPES = [(SLABS, SIZE, SIZE)] * 3
+
+
+class Launch:
+    """Writes matrix or stack by torch; `aligned` makes nodes, as after a launch of Triton's."""
+
+    def __init__(self, run):
+        self.run, self.calls, self.aligned = run, 0, self
+
+    def __call__(self, matrix, stack):
+        self.calls += 1
+        self.run(matrix, stack)
+
+    def node(self, pair):
+        return KernelNode(Parameters(), [ctypes.c_void_p(x.data_ptr()) for x in pair], len(pair), False)
+
+
+class GraphDriver:
+    """Records the nodes of graphs, after which nodes they run, and the addresses of each launch."""
+
+    def __init__(self):
+        self.after, self.set, self.launched, self.freed, self.captures, self.failing = {}, {}, [], [], [], set()
+        self.handles = iter(range(100, 10_000))
+        self.functions = Driver(
+            create=lambda made, flags: self._made("create", made),
+            add_kernel=lambda made, graph, needed, count, parameters: self._add(made, "kernel", needed, count),
+            add_graph=lambda made, graph, needed, count, inner: self._add(made, inner.value, needed, count),
+            begin_capture=lambda stream, mode: self._capture("begin", stream),
+            end_capture=lambda stream, made: self._capture("end", stream) or self._made("end", made),
+            set_attribute=None,
+            instantiate=lambda made, graph, flags: self._made("instantiate", made),
+            destroy=lambda graph: self.freed.append(getattr(graph, "value", graph)),
+            parameter_size=None,
+            set_arguments=self._set,
+            launch=lambda graph, stream: self.launched.append(dict(self.set)) or 0,
+            free=self.freed.append,
+        )
+
+    def _made(self, name, made):
+        made.value = next(self.handles)
+        return int(name in self.failing)
+
+    def _add(self, made, what, needed, count):
+        self._made("add", made)
+        self.after[made.value] = what, [needed[i] for i in range(count)]
+        return 0
+
+    def _capture(self, what, stream):
+        self.captures.append((what, stream))
+        return int(what in self.failing)
+
+    def _set(self, graph, node, at):
+        arguments = Parameters.from_address(at).arguments
+        places = (ctypes.c_void_p * 2).from_address(arguments)
+        self.set[node] = [ctypes.c_void_p.from_address(place).value for place in places]
+        return 0
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    fake = GraphDriver()
+    for module in (kernel_node, repeated_product):
+        monkeypatch.setattr(module, "driver", lambda: fake.functions)
+    monkeypatch.setattr(repeated_product, "allows_graphs", lambda index: True)
+    monkeypatch.setattr(repeated_product, "_captures", lambda index: (SimpleNamespace(cuda_stream=5), None))
+    for name in ("use_mem_pool", "stream"):
+        monkeypatch.setattr(torch.cuda, name, lambda _: contextlib.nullcontext(), raising=False)
+    return fake
+
+
+@pytest.fixture
+def places(monkeypatch):
+    """Tensors of scratch memory; calls get the one at the index `places[0]`."""
+    usual, kept = torch.empty_like, [0]
+
+    def empty_like(model):
+        return usual(model) if model.dim() > 1 else kept[1 + kept[0]]
+
+    size = SLABS * SIZE * SIZE + 128 - SLABS * SIZE * SIZE % 128
+    kept += [torch.zeros(3 * size) for _ in range(MOST_PLACES + 2)]
+    monkeypatch.setattr(torch, "empty_like", empty_like)
+    return kept
+
+
+@pytest.fixture
+def product():
+    """C = SLABS A B, as the sum of equal products."""
+    launches = [
+        Launch(lambda matrix, stack: stack.copy_(matrix.expand_as(stack))),
+        Launch(lambda matrix, stack: stack.copy_(matrix.expand_as(stack))),
+        Launch(lambda matrix, stack: matrix.copy_(stack.sum(0))),
+    ]
+    made = RepeatedProduct(launches, lambda a, b, c: torch.bmm(a, b, out=c), SHAPES, torch.empty(SIZE, SIZE))
+    made.launches = launches
+    return made
+
+
+def operands():
+    return torch.randn(SIZE, SIZE), torch.randn(SIZE, SIZE)
+
+
+def test_calls_become_one_graph_with_the_addresses_of_each(graphs, places, product):
+    for i in range(REPETITIONS + 2):
+        a, b = operands()
+        out = product(a, b)
+        if i < REPETITIONS:
+            torch.testing.assert_close(out, SLABS * (a @ b))
+    assert [launch.calls for launch in product.launches] == [REPETITIONS] * 3
+    left, right, inner, merge = graphs.after
+    assert [needed for _, needed in graphs.after.values()] == [[], [], [left, right], [inner]]
+    assert graphs.captures == [("begin", 5), ("end", 5)]
+    assert graphs.after[inner][0] in graphs.freed
+    place = places[1].data_ptr()
+    step = 4 * (len(places[1]) // 3)
+    wanted = {
+        left: [a.data_ptr(), place],
+        right: [b.data_ptr(), place + step],
+        merge: [out.data_ptr(), place + 2 * step],
+    }
+    assert len(graphs.launched) == 2
+    assert graphs.launched[-1] == wanted
+
+
+def test_addresses_that_stay_are_not_set_again(graphs, places, product):
+    a, b = operands()
+    for _ in range(REPETITIONS + 1):
+        product(a, b)
+    graphs.set.clear()
+    c = torch.randn_like(a[:, :])
+    out = product(a, c)
+    assert [values[0] for values in graphs.set.values() if values[0] != out.data_ptr()] == [c.data_ptr()]
+
+
+def test_each_address_of_scratch_memory_has_its_graph_and_the_oldest_goes(graphs, places, product):
+    a, b = operands()
+    for place in range(MOST_PLACES + 1):
+        places[0] = place
+        for _ in range((place + 1) * REPETITIONS):
+            product(a, b)
+    addresses = [scratch.data_ptr() for scratch in places[1:]]
+    assert list(product._graphs) == addresses[1 : MOST_PLACES + 1]
+    assert not graphs.launched
+    places[0] = 2
+    product(a, b)
+    assert len(graphs.launched) == 1
+    assert {values[1] - addresses[2] for values in graphs.launched[0].values()} == set(product._offsets[:3])
+    places[0] = 0
+    torch.testing.assert_close(product(a, b), SLABS * (a @ b))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_another_setting_of_cublas_is_another_graph(graphs, monkeypatch, dtype):
+    setting = f"allow_{'fp16' if dtype is torch.float16 else 'bf16'}_reduced_precision_reduction"
+    settings = SimpleNamespace(**{setting: getattr(torch.backends.cuda.matmul, setting)})
+    monkeypatch.setattr(torch.backends.cuda, "matmul", settings)
+    launches = [Launch(lambda matrix, stack: None) for _ in range(3)]
+    product = RepeatedProduct(launches, lambda a, b, c: None, SHAPES, torch.empty(SIZE, SIZE, dtype=dtype))
+    usual, scratch = torch.empty_like, torch.empty_like(product._of_scratch)
+    monkeypatch.setattr(torch, "empty_like", lambda model: usual(model) if model.dim() > 1 else scratch)
+    a, b = (x.to(dtype) for x in operands())
+    for _ in range(REPETITIONS + 1):
+        product(a, b)
+    assert len(graphs.launched) == 1
+    setattr(settings, setting, not getattr(settings, setting))
+    product(a, b)
+    assert len(graphs.launched) == 1
+    assert [launch.calls for launch in launches] == [REPETITIONS + 1] * 3
+
+
+@pytest.mark.parametrize("failing", ["begin", "end", "create", "instantiate"])
+def test_a_graph_that_the_driver_refuses_is_launched_as_usual(graphs, places, product, failing):
+    graphs.failing.add(failing)
+    a, b = operands()
+    for _ in range(REPETITIONS + 3):
+        torch.testing.assert_close(product(a, b), SLABS * (a @ b))
+    assert not graphs.launched
+
+
+def test_a_capture_ends_where_the_work_fails_and_needs_a_driver(graphs, monkeypatch):
+    def work():
+        raise torch.OutOfMemoryError("no memory")
+
+    with captured(work, 0) as graph:
+        assert graph is None
+    assert graphs.captures == [("begin", 5), ("end", 5)]
+    assert len(graphs.freed) == 1
+    monkeypatch.setattr(repeated_product, "driver", lambda: None)
+    with captured(lambda: pytest.fail("was run"), 0) as graph:
+        assert graph is None

@@ -1,26 +1,39 @@
-"""Planning for a GPU from a profile alone: orders of steps, shapes, rates, reasons, choices, recipes."""
+"""Planning for a GPU from a profile alone: orders of steps, shapes, rates, reasons, choices, recipes, other GPUs."""
 
+import json
 import math
+import statistics
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import lcma
 from lcma.kernels import Machine, Profile, Request, decision_for, plan_for, strategies
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Take, ValueSum, peak_alive, steps
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
+from lcma.kernels.cuda import machine
 from lcma.kernels.cuda.cost_model import CudaCostModel
+from lcma.kernels.cuda.estimate import completed, device_profile
 from lcma.kernels.cuda.flat_program import flat_program
+from lcma.kernels.cuda.h200 import NAME, h200
+from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.cuda.shape import Shape
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
+from lcma.kernels.planning.profiles import find_profile
 from lcma.kernels.precision import fields_of
+from lcma.kernels.ring import exact_ring
 from lcma.kernels.torch.recipe import ProductRecipe
-from lcma.schemes_db import Target
+from lcma.workbench.bench.workloads import sample
+from lcma.workbench.cli import cli
+from lcma.workbench.commands.plan import command
+from lcma.workbench.commands.tune import require_prices
 
 from ...refusal import refuses
-from ..gpu import H200, SCHEME, candidate, program
+from ..cases import each
+from ..gpu import H200, SCHEME, candidate, decision, program
 
 
 def seconds(dtype, sizes):
@@ -65,12 +78,14 @@ def test_steps_work_the_map(names):
             assert worked(linear, sources, ahead) == expected
 
 
-def test_few_values_are_alive_at_once():
+def test_few_values_are_alive_and_products_that_share_a_sum_have_a_slab_each():
     """A merge keeps its results and little else, however many products there are."""
     whole = flat_program(program("strassen", "strassen", "strassen"))
     assert peak_alive(whole.merge) <= 64 + 24
     assert peak_alive(whole.left) <= 64 + 24
     assert (whole.rank, len(whole.left.results), len(whole.merge.results)) == (343, 343, 64)
+    whole = flat_program(program("5x5x5"))
+    assert len(maps_of(whole.program).left.results) < whole.rank == len(whole.left.results)
 
 
 @pytest.mark.parametrize("itemsize", [2, 4, 8])
@@ -89,23 +104,18 @@ def test_tiles_fit_the_registers_and_hide_the_latency(levels, itemsize):
     assert tile_of(whole.left, itemsize, transposed=True).rows > 1
 
 
-def test_products_that_share_a_sum_have_a_slab_each():
-    whole = flat_program(program("5x5x5"))
-    assert len(maps_of(whole.program).left.results) < whole.rank == len(whole.left.results)
-
-
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 64])
 @pytest.mark.parametrize("items", [1, 3])
 def test_pieces_cover_everything_once(count, items):
     shape = Shape(300, 8, 8, "float32", items, items, 1)
     seen = np.zeros((items, 300), int)
-    for piece in shape.pieces(Target.general(2, 2, 2), count):
+    for piece in shape.pieces(lcma.Target.general(2, 2, 2), count):
         seen[piece.items, piece.rows] += 1
     assert (seen == 1).all()
 
 
 def test_pieces_divide_the_stacks_of_a_and_c():
-    target, rank = Target.general(2, 2, 2), 7
+    target, rank = lcma.Target.general(2, 2, 2), 7
     whole, quarters = (Shape(4096, 4096, 4096, "float32").stack_bytes(target, rank, count) for count in (1, 4))
     stack = 7 * 2048**2 * 4
     assert (whole, quarters) == (3 * stack, stack + 2 * stack // 4)
@@ -170,7 +180,7 @@ def test_the_choice_follows_the_size():
     assert chosen(0, "bfloat16")[1] == ()
 
 
-def test_stages_and_static_operands():
+def test_stages_static_operands_and_reasons():
     request = Request(4096, 4096, 4096, "float32", device="cuda")
     online = plan_for(request, "strassen", machine=H200)
     offline = plan_for(replace(request, static="B"), "strassen", machine=H200)
@@ -182,48 +192,155 @@ def test_stages_and_static_operands():
     assert online.stages[2].flops == 7 * 2 * 2048**3
     assert online.stages[0].bytes == 4 * (4096**2 + 7 * 2048**2)
     assert online.workspace == 3 * 4 * 7 * 2048**2
-
-
-def test_reasons():
     request = Request(64, 64, 64, "float32", device="cuda")
 
     def refused(*names, method="batched", **changes):
         return SCHEME.can_run(candidate(*names, method=method), replace(request, **changes), H200)
 
     assert refused("strassen") is None
-    refuses("no strategy takes a scheme", decision_for, replace(request, device="tpu"), "strassen", machine=H200)
     assert "more than 512" in refused(*["strassen"] * 4)
     assert "half products" in refused("4x4x4-tri-out-r34")
     assert "registers" in refused("4x4x5", "strassen", dtype="float64")
     assert "bytes of workspace" in refused("strassen", max_workspace=10)
     assert list(strategies("cuda")["dense", "vendor"].candidates_of(candidate("strassen").source)) == []
-    refuses("not supported", replace, request, dtype="int64")
 
 
-@pytest.mark.parametrize(
-    ("sizes", "dtype", "reason"),
-    [
-        ((4096, 4096, 4096), "bfloat16", None),
-        ((4096, 4096, 4096), "float32", "stacks are multiplied in bfloat16 and float16, not in float32"),
-        ((4100, 4096, 4096), "float16", "blocks of 1032x1024 are no whole tiles of 128x64"),
-    ],
-)
+@each("sizes, dtype, reason", __file__, "stacks")
 def test_what_a_stack_refuses(sizes, dtype, reason):
     pytest.importorskip("torch")
     stacked, request = candidate("strassen", "strassen", method="stack"), Request(*sizes, dtype=dtype, device="cuda")
-    assert SCHEME.can_run(stacked, request, H200) == reason
+    assert (SCHEME.can_run(stacked, request, H200) or "") == reason
 
 
-def test_recipes():
+def test_recipes_are_texts_that_are_permuted():
     for text in ("auto", "strassen", "laderman/strassen?@scheme:stack;max_error=0.001;max_workspace=5"):
         assert str(ProductRecipe.parse(text)) == text
     for text in ("", "a//b", "strassen@", "strassen;max_error=big", "strassen;speed=1"):
         refuses("recipe", ProductRecipe.parse, text)
-
-
-def test_permuted_recipes_are_schemes_for_the_other_sizes():
     recipe = ProductRecipe.parse("2x2x3/strassen;max_workspace=9")
     turned = recipe.permuted("mnk")
     assert [scheme.target.shape for scheme in turned.schemes()] == [(2, 3, 2), (2, 2, 2)]
     assert turned.max_workspace == 9
     assert all(lcma.check(scheme).ok for scheme in turned.schemes())
+
+
+pytestmark = pytest.mark.usefixtures("no_gpu")
+
+
+def test_the_decision_says_what_was_considered_and_why():
+    found = decision("float32", 8192)
+    assert found.plan.candidate.source is not None
+    assert found.gain > 1.2
+    times = [proposal.bound for proposal in found.proposals]
+    assert times == sorted(times)
+    assert sum(stage.seconds for stage in found.plan.stages) == pytest.approx(found.plan.seconds)
+    tiny = decision("bfloat16", 256)
+    assert (tiny.plan.label, tiny.gain) == ("vendor", 1.0)
+    assert "launches alone" in tiny.reason
+    assert "nothing is predicted to be faster" in decision("bfloat16", 4096).reason
+
+
+def test_profiles_come_from_a_file_the_gpu_or_the_h200(tmp_path, monkeypatch):
+    assert cuda_machine().profile is h200()
+    assert find_profile(NAME) == h200()
+    path = tmp_path / "mine.json"
+    path.write_text(h200().to_json())
+    assert find_profile(str(path)) == h200()
+    refuses("nvidia-h200", find_profile, str(tmp_path / "none.json"))
+
+
+class Properties:
+    """What torch reports of a GPU with half the multiprocessors of an H200, at its clock and bandwidth."""
+
+    multi_processor_count = 66
+    clock_rate = 1_980_000
+    memory_clock_rate = 3_125_000
+    memory_bus_width = 6144
+
+
+def test_a_gpu_that_was_never_measured_has_an_estimate_that_chooses_nothing(monkeypatch):
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(machine, "device_reason", lambda index=None: None)
+    monkeypatch.setattr(machine, "device_id", lambda index: "cuda-mine")
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda index: "mine")
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: Properties)
+    machine._unmeasured.cache_clear()
+    unknown = cuda_machine()
+    machine._unmeasured.cache_clear()
+    profile = unknown.profile
+    assert (profile.id, profile.hardware, profile.source) == ("cuda-mine", "mine", "estimated")
+    assert profile.gemm[0].rate == pytest.approx(h200().gemm[0].rate / 2)
+    assert profile.bandwidth == pytest.approx(h200().bandwidth, rel=0.01)
+    request = Request(8192, 8192, 8192, device="cuda")
+    found = decision_for(request, machine=unknown)
+    assert found.is_baseline
+    assert "nothing was timed on this machine yet" in found.reason
+    assert found.proposals[0].candidate.source is not None
+    require_prices(request, unknown)
+
+
+def test_a_gpu_of_a_shipped_kind_has_its_rates_and_others_can_be_tuned():
+    found = device_profile("NVIDIA H100 80GB HBM3", Properties)
+    assert (found.id, found.source) == ("nvidia-h100", "published")
+    shipped = Machine("cuda", found, CudaCostModel(found))
+    assert decision_for(Request(8192, 8192, 8192, device="cuda"), machine=shipped).plan.candidate.source is not None
+    sizes, ring = (512, 512, 512), exact_ring("GF(1021)")
+    for request in (
+        Request(*sizes, "int8", device="cuda", max_abs=31),
+        Request(*sizes, "bfloat16", device="cuda", precision="fp8"),
+        Request(*sizes, device="cuda", precision="fp32-accurate"),
+        Request(*sizes, "int64", device="cuda", ring=ring),
+        Request(*sizes, device="cuda"),
+    ):
+        require_prices(request, H200)
+    sizes = ["8192"] * 3
+    shown = CliRunner().invoke(command, [*sizes, "--device", "cuda", "--explain"])
+    assert shown.exit_code == 0, shown.output
+    assert "NVIDIA H200 (published, nvidia-h200)" in shown.output
+    data = json.loads(CliRunner().invoke(cli, ["plan", *sizes, "--device", "cuda", "--json"]).output)
+    assert data["predicted_seconds"] < data["baseline_seconds"]
+    refused = CliRunner().invoke(command, [*sizes, "--device", "cuda", "--dtype", "int8"])
+    assert isinstance(refused.exception, lcma.PlanError)
+
+
+BYTES = 30 << 30
+"""Of the three matrices of a product: all of the paper's shapes fit."""
+
+
+def gains(name, dtype, count=24):
+    """Return predicted gains for products spread over the paper's 960 shapes."""
+    machine = cuda_machine(profile=find_profile(name))
+    shapes = [(rows, layer.k, layer.n) for rows, layer in sample(count, most_rows=20480, most_bytes=BYTES)]
+    requests = (Request(*shape, dtype, device="cuda") for shape in shapes)
+    return [decision_for(request, machine=machine).gain for request in requests]
+
+
+@each("name, dtype, mean, selected", __file__, "published")
+def test_predicted_gains_are_near_those_of_the_paper(name, dtype, mean, selected):
+    found = gains(name, dtype)
+    # The plans of two levels are predicted to gain more on the A100 than the paper measured of its schemes.
+    assert mean - 0.03 < statistics.mean(found) < mean + 0.15
+    assert abs(sum(one > 1 for one in found) / len(found) - selected) < 0.25
+    assert max(found) < (8 / 7) ** 3
+
+
+@pytest.mark.parametrize("name", ["nvidia-h20", "nvidia-a100-40gb"])
+def test_no_rate_exceeds_the_published_one_and_large_products_come_near(name):
+    given = find_profile(name)
+    found = completed(given)
+    for published in given.gemm:
+        rates = {(row.mode, row.m): row.rate for row in found.gemm if row.dtype == published.dtype}
+        assert max(rates.values()) <= published.rate * (1 + 1e-9)
+        assert rates["whole", 8192] > 0.85 * published.rate
+        assert rates["whole", 1024] < rates["whole", 8192]
+    assert found.source == "published"
+    assert "scaled from the rates of NVIDIA H200" in found.notes
+    assert completed(found) is found
+
+
+def test_measured_profiles_stay_and_half_precision_gains_nothing_where_memory_is_slow():
+    assert completed(h200()) is h200()
+    machine = cuda_machine(profile=find_profile("nvidia-a100-40gb"))
+    found = decision_for(Request(8192, 8192, 8192, "bfloat16", device="cuda"), machine=machine)
+    assert found.is_baseline

@@ -18,7 +18,6 @@ from unittest.mock import patch
 import numpy as np
 
 import lcma
-from lcma.errors import PlanError
 from lcma.kernels.exact.bench import from_words
 from lcma.kernels.exact.naive import naive_bits, naive_product, product_by_parts
 from lcma.kernels.ring import ExactRing
@@ -107,7 +106,7 @@ def one_case(rng: random.Random, kind: str) -> str:
     out_dtype = rng.choice((None, "int128", "object")) if not ring.modulus else None
     try:
         product = lcma.matmul(a, b, scheme, levels, ring=ring, out_dtype=out_dtype)
-    except PlanError as error:
+    except lcma.PlanError as error:
         sums = "exceed what" in str(error)
         return "refused" if sums or "beyond int" in str(error) else f"refused oddly: {error}"
     if out_dtype == "int128":

@@ -1,4 +1,4 @@
-"""Products over GF(2): every leaf, every scheme, any size, batches, plans."""
+"""Products over GF(2): every leaf, every scheme, any size, batches, plans; bit matrices, their parts and files."""
 
 from dataclasses import replace
 from functools import partial
@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import Request, plan_for
+from lcma.kernels import Pool, Request, plan_for
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.machine import cpu_machine
-from lcma.kernels.cpu.workspace import Pool
 from lcma.kernels.exact import gf2
 from lcma.kernels.exact.cpu import exact_core, priced_exactly
 from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, Bits, best_kernel, bit_core
@@ -19,7 +18,8 @@ from lcma.kernels.exact.schemes import given_chain
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.ring import GF2
 
-from ...refusal import refuses
+from ...refusal import refuses, refuses_with
+from ..cases import table
 
 BitMatrix = lcma.BitMatrix
 
@@ -60,29 +60,15 @@ def test_levels_are_the_naive_product(kernel, schemes, sizes):
     assert computed(core, a, b, 2) == naive_bits(a, b)
 
 
-MEASURED = {
-    (4096, "4x4x4:47"): 1.60,
-    (8192, "4x4x4:47"): 1.07,
-    (10240, "4x4x4:47"): 0.99,
-    (12288, "4x4x4:47"): 0.94,
-    (16000, "4x4x4:47"): 0.97,
-    (16384, "4x4x4:47"): 0.90,
-    (4096, "2x2x2:7"): 1.09,
-    (8192, "2x2x2:7"): 1.01,
-    (12288, "2x2x2:7"): 0.92,
-    (16384, "2x2x2:7"): 0.93,
-}
-"""Times over the leaf's, medians of interleaved turns on one core of an AMD EPYC with the bit-matrix instruction."""
-
 RATES = {256: 2.02e12, 512: 8.79e12, 1024: 1.7e13, 2048: 2.15e13, 4096: 2.07e13, 8192: 2.15e13}
-"""Rates of the leaf on the same core; its sums move 23 GB/s."""
+"""Rates of the leaf on one core of an AMD EPYC; its sums move 23 GB/s."""
 
 
 def test_prices_of_levels_are_within_a_tenth_of_measured_times():
     rows = tuple(GemmRate("bit", size, size, size, rate) for size, rate in RATES.items())
     profile = Profile("epyc", "one core", gemm=rows, bandwidth=29e9, combine_rate=23e9)
     machine = replace(cpu_machine(), profile=profile, threads=1, costs=CpuCostModel(profile))
-    for (size, scheme), ratio in MEASURED.items():
+    for size, scheme, ratio in table(__file__, "levels"):
         request = Request(size, size, size, "bit", ring=GF2)
         chain = given_chain(scheme, 1, GF2)
         cores = exact_core(request, chain), exact_core(request, None)
@@ -90,15 +76,12 @@ def test_prices_of_levels_are_within_a_tenth_of_measured_times():
         assert seconds[0] / seconds[1] == pytest.approx(ratio, rel=0.1), (size, scheme)
 
 
-def test_bad_bits_beyond_the_edge_stay_zero():
+def test_bits_beyond_the_edge_stay_zero_and_arrays_are_reduced_modulo_2():
     a, b = BitMatrix.random(70, 100, seed=5), BitMatrix.random(100, 33, seed=6)
     for scheme in ("auto", "strassen", "4x4x4:47"):
         product = lcma.matmul(a, b, scheme, ring="Z2")
         BitMatrix(product.words, 33)  # raises where a bit beyond column 33 is set
         assert product == naive_bits(a, b)
-
-
-def test_arrays_are_reduced_modulo_2():
     rng = np.random.default_rng(7)
     a, b = rng.integers(-9, 9, (20, 30)), rng.integers(-9, 9, (30, 10))
     product = lcma.matmul(a, b, ring="Z2")
@@ -107,32 +90,16 @@ def test_arrays_are_reduced_modulo_2():
     assert lcma.matmul(a % 2 == 1, b % 2 == 1, ring="Z2").dtype == np.bool_
 
 
-def test_a_scheme_modulo_2_is_refused_for_real_matrices_with_a_line_that_names_the_road():
-    a = np.ones((8, 8), np.float32)
-    refuses(r"holds over Z2 only.*multiply over it: ring=\"Z2\"", lcma.matmul, a, a, "4x4x4:47")
-    refuses("holds over Z2 only", lcma.matmul, a.astype(np.int64), a.astype(np.int64), "4x4x4:47", ring="Z")
-    refuses("holds over Z2 only", lcma.matmul, a.astype(np.int64), a.astype(np.int64), "4x4x4:47", ring="GF(3)")
-
-
-def test_auto_takes_a_scheme_for_large_products_only():
+def test_auto_takes_a_scheme_for_large_products_only_and_plans_restore_it():
     large = plan_for(Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2))
     assert large.candidate.strategy == "scheme"
     assert plan_for(Request(256, 256, 256, "bit", ring=GF2)).candidate.strategy == "leaf"
     assert large.seconds == pytest.approx(sum(stage.seconds for stage in large.stages))
-
-
-def test_plans_restore_their_candidate():
     request = Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2)
     plan = plan_for(request)
     family, strategy, key, parameters = plan.candidate.key
     assert (family, strategy) == ("exact", "scheme")
     assert plan.strategy.restore(key, parameters, request) == plan.candidate
-
-
-def test_limits_that_have_no_meaning_are_refused():
-    a = BitMatrix.zeros(4, 4)
-    refuses("max_error", lcma.matmul, a, a, ring="Z2", max_error=1e-3)
-    refuses("out_dtype", lcma.matmul, np.zeros((4, 4)), np.zeros((4, 4)), out_dtype="object")
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -150,3 +117,63 @@ def test_small_products_take_one_thread(kernel, monkeypatch):
         before = len(taken)
         computed(BitLeaf((size, size, size), kernel), a, b, 4)
         assert set(taken[before:]) == {4 if size > 96 else 1}
+
+
+SHAPES = [(0, 0), (1, 1), (3, 64), (64, 65), (130, 200), (2, 5, 70), (0, 7), (7, 0)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int64])
+def test_arrays_round_trip(shape, dtype):
+    array = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    matrix = BitMatrix.from_array(array)
+    assert matrix.shape == shape
+    assert np.array_equal(matrix.to_array(dtype), array)
+    assert np.array_equal(matrix.T.to_array(dtype), array.swapaxes(-1, -2))
+
+
+def test_bits_are_ordered_sliced_and_summed():
+    array = np.zeros((1, 70), np.uint8)
+    array[0, [0, 9, 69]] = 1
+    words = BitMatrix.from_array(array).words
+    assert words.tolist() == [[1 | 1 << 9, 1 << 5]]
+    packed = np.packbits(array, axis=1, bitorder="little")
+    assert words.astype("<u8").view(np.uint8)[0, : packed.shape[1]].tolist() == packed[0].tolist()
+    matrix = BitMatrix.random(3, 20, 100, seed=2)
+    assert np.array_equal(matrix[1].to_array(), matrix.to_array()[1])
+    assert np.array_equal(matrix[:, ::-1, 90:2:-3].to_array(), matrix.to_array()[:, ::-1, 90:2:-3])
+    a, b = BitMatrix.random(9, 77, seed=3), BitMatrix.random(9, 77, seed=4)
+    assert np.array_equal((a ^ b).to_array(), a.to_array() ^ b.to_array())
+    assert a ^ b ^ b == a
+    assert a != b
+    assert a != BitMatrix.zeros(9, 78)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"), [(0, 200), (0, 64), (64, 200), (64, 128), (3, 3), (5, 70), (63, 65), (70, 199)]
+)
+def test_slices_are_those_of_the_array(start, stop):
+    matrix = BitMatrix.random(20, 200, seed=1)
+    assert np.array_equal(matrix[3:17:2, start:stop].to_array(), matrix.to_array()[3:17:2, start:stop])
+    assert np.array_equal(matrix[..., start:stop].to_array(), matrix.to_array()[..., start:stop])
+
+
+def test_files_round_trip_and_others_are_refused(tmp_path):
+    matrix = BitMatrix.random(4, 11, 130, seed=5)
+    matrix.save(tmp_path / "a.npz")
+    assert BitMatrix.load(tmp_path / "a.npz") == matrix
+    (tmp_path / "a.npz").write_bytes(b"not an archive")
+    np.savez(tmp_path / "b.npz", words=np.zeros((2, 2), np.uint64))
+    np.savez(tmp_path / "c.npz", words=np.ones((2, 1), np.uint64), cols=0, bitorder="little")
+    for name in "abc":
+        refuses_with(lcma.SchemeFormatError, "is not a bit matrix", BitMatrix.load, tmp_path / f"{name}.npz")
+    refuses_with(lcma.SchemeFormatError, "can't be read", BitMatrix.load, tmp_path / "none.npz")
+
+
+@pytest.mark.parametrize(("make", "reason"), [
+    (lambda: BitMatrix.zeros(2, 3) ^ BitMatrix.zeros(3, 3), "sizes differ"),
+    (lambda: BitMatrix.zeros(2, 3) @ BitMatrix.zeros(2, 3), "inner sizes differ"),
+    (lambda: BitMatrix.zeros(2, 3)[0], "by slices"),
+])  # fmt: skip
+def test_matrices_that_do_not_fit_are_refused(make, reason):
+    refuses(reason, make)

@@ -101,17 +101,9 @@ def _machine(row: Row) -> Machine:
     if row["device"] == "cuda":
         return Machine("cuda", profile, CudaCostModel(profile), schemes=_pool(), triangular=triangular)
     spin = row["spin_seconds"] if profile.source == "measured" else 0.0
-    return Machine(
-        "cpu",
-        profile,
-        CpuCostModel(profile, row["threads"], spin),
-        row["threads"],
-        kept_bytes=row["pool_bytes"],
-        free_bytes=lambda: row["free_bytes"],
-        schemes=_pool(),
-        triangular=triangular,
-        pool=Pool(),
-    )
+    facts = {"kept_bytes": row["pool_bytes"], "free_bytes": lambda: row["free_bytes"], "pool": Pool()}
+    facts |= {"schemes": _pool(), "triangular": triangular}
+    return Machine("cpu", profile, CpuCostModel(profile, row["threads"], spin), row["threads"], **facts)
 
 
 @lru_cache(maxsize=8)
@@ -135,21 +127,9 @@ def _names() -> dict[str, str]:
 def _request(row: Row) -> Request:
     triangle = None if row["triangle"] is None else Triangle(**row["triangle"])
     structured = {} if triangle is None else {"structures": structures_of(triangle)}
-    return Request(
-        row["m"],
-        row["k"],
-        row["n"],
-        batch_a=tuple(row["batch_a"]),
-        batch_b=tuple(row["batch_b"]),
-        device=row["device"],
-        layouts=tuple(map(Layout, row["layouts"])),
-        static=row["static"],
-        max_error=row["max_error"],
-        max_workspace=row["max_workspace"],
-        max_abs=row["max_abs"],
-        **fields_of(row["dtype"]),
-        **structured,
-    )
+    same = ("m", "k", "n", "device", "static", "max_error", "max_workspace", "max_abs")
+    fields = {name: row[name] for name in same} | {name: tuple(row[name]) for name in ("batch_a", "batch_b")}
+    return Request(**fields, layouts=tuple(map(Layout, row["layouts"])), **fields_of(row["dtype"]), **structured)
 
 
 def _decided(row: Row) -> Row:

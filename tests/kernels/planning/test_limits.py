@@ -3,18 +3,18 @@
 import math
 import re
 
-import pytest
-
 from lcma.kernels import Candidate, Machine, Profile, Request, Stage, strategies
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.planning.limits import CHECKED, MARGINS, exceeds_kept, margin, margins_text, memory_shortage, refusal
 from lcma.kernels.plans import families
 from lcma.kernels.precision import fields_of
 
+from ..cases import each
+
 NONE = Profile("none", "test")
 
 
-def test_every_margin_says_what_it_rests_on():
+def test_every_margin_says_what_it_rests_on_and_every_family_has_one():
     for entry in MARGINS:
         assert entry.device in families.DEVICES
         assert set(entry.families) <= {family for family, _ in strategies(entry.device)}
@@ -23,9 +23,6 @@ def test_every_margin_says_what_it_rests_on():
         assert int(percent) == round(100 * (1 - entry.part))
         assert len(entry.measured.split()) >= 4, entry
         assert any(word in entry.measured for word in ("lcma bench", "lcma time", "H200"))
-
-
-def test_every_family_but_its_baseline_has_a_margin():
     for device in families.DEVICES:
         for family, _ in strategies(device):
             request = Request(64, 64, 64, device=device)
@@ -33,35 +30,20 @@ def test_every_family_but_its_baseline_has_a_margin():
             assert "%" in margins_text(device, family)
 
 
-@pytest.mark.parametrize(
-    ("device", "dtype", "sizes", "product", "part"),
-    [
-        ("cpu", "float32", (4096, 4096, 4096), 2048, 0.97),
-        ("cpu", "float32", (1024, 4096, 4096), 2048, 0.93),
-        ("cpu", "float32", (4096, 512, 4096), 2048, 0.90),
-        ("cuda", "float32", (8192, 8192, 8192), 1024, 0.98),
-        ("cuda", "tf32", (8192, 8192, 8192), 1024, 0.98),
-        ("cuda", "float32", (8192, 8192, 8192), 128, 0.93),
-        ("cuda", "bfloat16", (8192, 8192, 8192), 1024, 0.90),
-        ("cuda", "bfloat16", (8192, 8192, 8192), 128, 0.90),
-    ],
-)
+@each("device, dtype, sizes, product, part", __file__, "margins")
 def test_the_strictest_margin_counts(device, dtype, sizes, product, part):
     request = Request(*sizes, **fields_of(dtype), device=device)
     assert margin("dense", request, [Stage("products", 1, 1, 1, (2048, 2048, product))]) == part
     assert margin("of another package", request, []) == 1.0
 
 
-def test_workspace_beyond_free_memory_or_the_limit_is_refused_with_both_numbers():
+def test_limits_are_refused_with_their_numbers():
     machine = Machine("cpu", NONE, CpuCostModel(NONE), kept_bytes=1e6)
     assert memory_shortage(CHECKED, lambda: 100.0) == f"needs {CHECKED} bytes of workspace, and 100 are free"
     assert memory_shortage(CHECKED - 1, lambda: 0.0) is None
     assert memory_shortage(1 << 40, lambda: math.inf) is None
     assert exceeds_kept(2_000_000, machine) == "2.0 MB of workspace exceed the 1.0 MB kept between calls"
     assert exceeds_kept(1_000_000, machine) is None
-
-
-def test_limits_of_the_caller_come_with_the_reason():
     machine, vendor = Machine("cpu", NONE, CpuCostModel(NONE)), strategies("cpu")["dense", "vendor"]
     candidate = Candidate("dense", "vendor")
 

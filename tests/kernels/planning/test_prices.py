@@ -1,12 +1,18 @@
-"""One price: what a proposal is ranked by is what its plan states; and every plan that is made can be built."""
+"""One price: a proposal is ranked by what its plan states; every plan that is made can be built; best chains."""
 
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from lcma.kernels import Request, decision_for, strategies
+from lcma.kernels import Profile, Request, decision_for, strategies
+from lcma.kernels.cpu.cost_model import CpuCostModel
+from lcma.kernels.dense.chains import cost_table
+from lcma.kernels.dense.pool import SchemePool
+from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.request import structures_of
+from lcma.schemes_db.shipped import shipped
 from lcma.schemes_db.symmetry import Triangle
 
 from ...refusal import refuses
@@ -69,3 +75,24 @@ def test_plans_for_a_gpu_build_without_one(triangle):
     for plan in plans:
         assert plan.build().workspace == plan.workspace
         assert plan.seconds > 0
+
+
+@pytest.mark.parametrize("size", [2048, 4096, 8192])
+def test_more_schemes_never_make_the_best_chain_slower(size):
+    """Large grids, in all their orientations, must not crowd out the small ones that a further level extends."""
+    small = SchemePool.of([shipped("strassen").scheme])
+    names = ("strassen", "5x5x7-r127", "5x5x6-r110", "4x5x8-r118", "4x5x7-r104", "4x6x7-r125", "4x5x6-r90")
+    large = SchemePool.of([shipped(name).scheme for name in names])
+    rates = [
+        GemmRate("float32", n, n, n, rate, mode)
+        for n, rate in ((128, 6e10), (256, 1.2e11), (512, 1.7e11), (1024, 2e11))
+        for mode in ("whole", "tasks")
+    ]
+    profile = Profile("test", "test", gemm=tuple(rates), combine_rate=3e10, bandwidth=3e10, call_overhead=3e-5)
+    model, request = CpuCostModel(profile, 2), Request(size, size, size)
+
+    def best(pool):
+        depths = cost_table(request, model, pool.costs)
+        return min(np.nanmin(seconds) for depth in depths for _, seconds, _ in depth.methods)
+
+    assert best(large) <= best(small) * (1 + 1e-9)

@@ -1,20 +1,41 @@
-"""The decision function of learning in use, on a simulated machine: regret, starvation, ties, changes, poison."""
+"""Learning in use on a simulated machine: the decision function, lessons, and the queue of classes for shadow calls."""
 
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
+from lcma.errors import PlanError
+from lcma.kernels.factored import factored_request
+from lcma.kernels.planning.trials import clock
+from lcma.kernels.planning.trials.lesson import SHORT_WATCHED, WATCHED, LearningExecutor, Lesson
+from lcma.kernels.planning.trials.shadow_queue import (
+    IDLE_PART,
+    IDLE_SECONDS,
+    LEAST_MET,
+    MOST_MET,
+    SHADOW_PART,
+    SHADOW_SECONDS,
+    SITTING,
+    ShadowQueue,
+    is_idle,
+    may_go_on,
+    may_start,
+)
 from lcma.kernels.planning.trials.trial import (
     AGAIN,
+    BLOCK,
     DRIFTED,
     MOST_COUNTED,
     REGRET_PART,
     REGRET_SECONDS,
+    SHORT,
     admit,
     begun,
     choose,
@@ -24,6 +45,12 @@ from lcma.kernels.planning.trials.trial import (
     observe,
     widen,
 )
+from lcma.kernels.request import Request
+from lcma.kernels.structured.chain import KroneckerSparse
+from lcma.kernels.structured.pattern import Pattern
+
+from ...refusal import refuses
+from ..cases import each
 
 
 @dataclass
@@ -69,11 +96,15 @@ class Machine:
         return self
 
 
-def test_the_fastest_contender_is_found_and_stays_for_ten_thousand_calls():
+def test_the_fastest_contender_is_found_within_two_duels_and_stays():
     machine = Machine([10e-3, 9.3e-3, 12e-3, 8.9e-3]).run(10_000)
     assert machine.trial.leader == 3
     assert machine.ran[200:].count(3) > 0.97 * 9800
     assert machine.total < 10_000 * 9.1e-3 * 1.05
+    machine = Machine([10e-3, 9.85e-3, 9.8e-3], noise=0.03, disturbed=1.0)
+    while not machine.trial.decided:
+        machine.call()
+    assert machine.calls < 6 * MOST_COUNTED * 2
 
 
 @pytest.mark.parametrize("slow", [1.02, 1.1, 1.5, 5.0, 50.0])
@@ -124,10 +155,14 @@ def led_by_a_scheme(seconds, noise=0.05, classes=40):
     return sum(machine.run(600).trial.leader > 0 for machine in machines) / classes
 
 
-def test_schemes_that_lose_little_rarely_replace_the_vendor_by_chance():
+def test_schemes_lead_after_the_faster_library_and_rarely_by_chance():
     assert led_by_a_scheme([1.0, 1.02, 1.02, 1.03]) <= 0.05
     assert led_by_a_scheme([1.0, 1.0, 1.0, 1.0]) <= 0.15
     assert led_by_a_scheme([1.0, 0.95]) >= 0.85
+    machine = Machine([10e-3, 7e-3, 6e-3], vendors=2, late=400).run(200)
+    assert machine.trial.leader == 1
+    assert not machine.trial.decided
+    assert machine.run(500).trial.leader == 2
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -136,13 +171,6 @@ def test_what_lost_a_tie_is_not_chosen_by_its_record(seed):
     seconds = machine.trial.seconds()
     assert min(seconds, key=seconds.__getitem__) == machine.trial.leader
     assert decided_by(1, (seconds[0], seconds[1])).leader == machine.trial.leader
-
-
-def test_the_faster_of_two_libraries_leads_before_any_scheme_is_there():
-    machine = Machine([10e-3, 7e-3, 6e-3], vendors=2, late=400).run(200)
-    assert machine.trial.leader == 1
-    assert not machine.trial.decided
-    assert machine.run(500).trial.leader == 2
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -161,13 +189,6 @@ def test_short_calls_are_compared_after_the_background_has_ended(seed):
         assert number < 600 or trial.leader == 1
 
 
-def test_most_calls_are_those_of_two_duels():
-    machine = Machine([10e-3, 9.85e-3, 9.8e-3], noise=0.03, disturbed=1.0)
-    while not machine.trial.decided:
-        machine.call()
-    assert machine.calls < 6 * MOST_COUNTED * 2
-
-
 @pytest.mark.parametrize("wrong", [(8e-3, 4e-3), (4e-3, 8e-3)])
 def test_poisoned_wisdom_is_mended_within_a_thousand_calls(wrong):
     truth = [10e-3, 14e-3] if wrong[1] < wrong[0] else [10e-3, 7e-3]
@@ -178,7 +199,7 @@ def test_poisoned_wisdom_is_mended_within_a_thousand_calls(wrong):
     assert machine.run(1000).trial.leader == wanted
 
 
-def test_a_change_of_load_is_noticed_within_sixty_calls():
+def test_a_change_of_load_is_noticed_within_sixty_calls_and_by_no_single_reading():
     machine = Machine([10e-3, 8e-3], late=2).run(300)
     assert machine.trial.decided
     assert machine.trial.leader == 1
@@ -186,9 +207,13 @@ def test_a_change_of_load_is_noticed_within_sixty_calls():
     machine.run(60)
     assert machine.trial.leader == 0
     assert DRIFTED < 60 < AGAIN < 1000
+    trial = decided_by(1, (10e-3, 8e-3))
+    once = observe(trial, 1, 20e-3, True, 10 * DRIFTED)
+    assert once.decided
+    assert not observe(once, 1, 20e-3, True, 10 * DRIFTED).decided
 
 
-def test_looks_at_a_leader_that_stays_become_rarer():
+def test_later_comparisons_are_rarer_and_with_the_nearest_scheme_and_the_vendor():
     machine = Machine([10e-3, 11e-3], late=1, disturbed=1.0).run(20_000)
     assert machine.trial.looks == 5  # the first comparison, and after 800, 1600, 3200 and 6400 calls
     machine.seconds = [10e-3, 7e-3]
@@ -196,6 +221,11 @@ def test_looks_at_a_leader_that_stays_become_rarer():
         machine.call()
     assert machine.trial.looks == 0
     assert machine.calls < 33_000
+    machine = Machine([10e-3, 8e-3, 8.5e-3, 9.5e-3], noise=0.005, disturbed=1.0).run(400)
+    assert machine.trial.leader == 1
+    assert set(machine.run(700).ran[-700:]) == {0, 1, 2}
+    machine.seconds = [10e-3, 9.9e-3, 8.5e-3, 7e-3]  # the nearest takes the lead, and is compared with all others
+    assert machine.run(2500).trial.leader == 3
 
 
 @pytest.mark.parametrize("noise", [0.005, 0.02, 0.05])
@@ -208,31 +238,13 @@ def test_schemes_as_fast_as_the_leader_keep_few_calls_busy(noise):
     assert machine.seconds[machine.trial.leader] <= 2.33e-3
 
 
-def test_a_later_comparison_is_with_the_nearest_scheme_and_the_vendor():
-    machine = Machine([10e-3, 8e-3, 8.5e-3, 9.5e-3], noise=0.005, disturbed=1.0).run(400)
-    assert machine.trial.leader == 1
-    assert set(machine.run(700).ran[-700:]) == {0, 1, 2}
-    machine.seconds = [10e-3, 9.9e-3, 8.5e-3, 7e-3]  # the nearest takes the lead, and is compared with all others
-    assert machine.run(2500).trial.leader == 3
-
-
-def test_one_reading_alone_is_no_change_of_load():
-    trial = decided_by(1, (10e-3, 8e-3))
-    once = observe(trial, 1, 20e-3, True, 10 * DRIFTED)
-    assert once.decided
-    assert not observe(once, 1, 20e-3, True, 10 * DRIFTED).decided
-
-
-def test_a_contender_that_cannot_run_is_never_chosen_again():
+def test_a_contender_that_fails_is_never_chosen_again_and_a_leader_hands_over():
     machine = Machine([10e-3, 5e-3], late=1).run(3)
     machine.trial = fail(machine.trial, 1)
     machine.ran.clear()
     assert set(machine.run(50).ran) == {0}
     assert machine.trial.decided
     assert fail(machine.trial, 0) == machine.trial
-
-
-def test_a_leader_that_fails_hands_over_to_the_vendor():
     machine = Machine([10e-3, 5e-3], late=1).run(100)
     assert machine.trial.leader == 1
     machine.trial = fail(machine.trial, 1)
@@ -246,7 +258,7 @@ def test_a_clock_that_jumps_is_ignored(reading):
     assert observe(machine.trial, 0, reading, True) == machine.trial
 
 
-def test_calls_that_are_not_timed_yet_do_not_pile_up_on_a_challenger():
+def test_few_calls_run_or_time_a_challenger_that_has_to_wait():
     """On a GPU the times of calls become known later: until then few calls run the challenger."""
     trial = admit(begun(1), 2, complete=True)
     ran = []
@@ -255,6 +267,19 @@ def test_calls_that_are_not_timed_yet_do_not_pile_up_on_a_challenger():
         trial, _ = issue(trial, contender)
         ran.append(contender)
     assert ran.count(1) <= 3
+    # A kernel whose first call took 0.4 s waits for hundreds of thousands of calls of 40 us: each was timed.
+    trial = begun(1, 2, open=False)
+    for seconds in (*[4e-5] * 8, 0.4, *[4e-5] * 4):
+        contender = int(seconds == 0.4)
+        trial, counts = issue(trial, contender)
+        trial = observe(trial, contender, seconds, counts)
+    assert trial.challenger == 1
+    ticks = Ticks(4e-5)
+    executor = executor_of([Product(), Product()], trial, ticks)
+    for _ in range(4000):
+        executor.again(1, 2)
+    assert len(ticks.read) <= 1.1 * 4000 / WATCHED
+    assert executor.lesson.trial.spent == pytest.approx(4012 * 4e-5 + 0.4, rel=0.01)
 
 
 @pytest.mark.parametrize("later", [[6e-3], [9e-3], [9e-3, 7e-3]])
@@ -274,3 +299,246 @@ def test_a_second_round_is_fought_among_the_leader_and_new_contenders(later):
     assert 2 not in machine.ran[440:]  # what has lost stays beaten; the vendor is compared with the winner once more
     assert (0 in machine.ran[440:]) == (machine.trial.leader > 2)
     assert machine.trial.seconds() == pytest.approx(dict(enumerate(machine.seconds)), rel=0.05)
+
+
+def test_the_queue_has_the_latest_classes_that_were_met_twice_and_not_settled():
+    queue = ShadowQueue()
+    assert [queue.meet(one) for one in "abab"] == [False, False, True, True]
+    assert queue.meet("c", LEAST_MET)
+    assert queue.waiting() == ["c", "b", "a"]
+    queue.meet("a")
+    assert queue.waiting() == ["a", "c", "b"]
+    queue = ShadowQueue()
+    queue.meet("a", 5)
+    queue.settle("a")
+    queue.settle("never met")
+    assert not queue.meet("a", 5)
+    assert queue.waiting() == []
+    assert queue.known() == ["a"]
+    queue = ShadowQueue()
+    queue.meet("a", LEAST_MET)
+    queue.forget("a")
+    assert queue.known() == []
+    assert not queue.meet("a")
+    assert queue.meet("a", LEAST_MET)
+    queue = ShadowQueue()
+    for number in range(3 * MOST_MET):
+        queue.meet(number, LEAST_MET)
+    assert queue.waiting() == list(range(3 * MOST_MET - 1, 2 * MOST_MET - 1, -1))
+
+
+@pytest.mark.parametrize("each", [0.001, 0.1, 1.9])
+def test_shadow_calls_of_a_simulated_process_take_their_part_and_no_more(each):
+    """Work without end: calls run whenever they may, all the time that the process is idle."""
+    now = spent = 0.0
+    while now < 4000.0:
+        now += IDLE_SECONDS
+        if not may_start(spent, now):
+            continue
+        while may_go_on(spent, now):
+            spent, now = spent + each, now + each
+    assert spent <= SHADOW_PART * now + SHADOW_SECONDS + each
+    assert spent >= SHADOW_PART * now + SHADOW_SECONDS - SITTING - 1.0
+
+
+@pytest.mark.parametrize(("called", "processor", "elapsed", "idle"), [
+    (False, 0.0, IDLE_SECONDS, True), (True, 0.0, 10.0, False), (False, 0.0, IDLE_SECONDS / 2, False),
+    (False, 10.0 * IDLE_PART, 10.0, True), (False, 11.0 * IDLE_PART, 10.0, False),
+])  # fmt: skip
+def test_a_process_is_idle_without_products_and_other_work(called, processor, elapsed, idle):
+    assert is_idle(called, processor, elapsed) is idle
+
+
+SIZES = 656, 648, 664
+
+
+class Product:
+    """A product of no time that repeats runs."""
+
+    workspace = 0
+
+    def run(self, a, b, out=None):
+        return "product"
+
+    def again(self, a, b):
+        return "product"
+
+
+class Ticks(clock.HostClock):
+    """A clock by which every call takes the same time; it keeps what was read."""
+
+    def __init__(self, each):
+        self.each, self.read = each, []
+
+    def seconds(self, reading):
+        self.read.append(reading)
+        return self.each
+
+
+def executor_of(products, trial, ticks, request=None, ask=print):
+    """The executor of a lesson whose contenders' executors are these."""
+    request = request or Request(*SIZES)
+    executor = LearningExecutor(request, Lesson(request, [None] * len(products), trial, ticks, print, ask))
+    executor._executors = dict(enumerate(products))
+    return executor
+
+
+@pytest.mark.parametrize("fails", ["begin", "end", "seconds"])
+def test_a_clock_that_fails_costs_no_product(fails):
+    def broken(*_):
+        raise OSError("no clock")
+
+    failing = clock.HostClock()
+    setattr(failing, fails, broken)
+
+    plan = SimpleNamespace(for_request=lambda request: SimpleNamespace(build=Product), candidate="vendor")
+    lesson = Lesson(Request(4, 4, 4), [plan], begun(1), failing, lambda _: None, lambda _: None)
+    executor = LearningExecutor(Request(4, 4, 4), lesson)
+    assert [executor.run(1, 2) for _ in range(8)] == ["product"] * 8
+
+
+def test_interrupted_calls_do_not_starve_a_challenger_nor_leave_later_ones_untimed():
+    class Works(Product):
+        def run(self, a, b, out=None):
+            time.sleep(1e-4)
+
+    class Interrupted(Works):
+        calls = 0
+
+        def run(self, a, b, out=None):
+            self.calls += 1
+            raise KeyboardInterrupt
+
+    executor = executor_of([Works(), Interrupted()], begun(1, 2, open=False), clock.HostClock())
+    for _ in range(60):
+        try:
+            executor.run(None, None)
+        except KeyboardInterrupt:
+            assert executor.lesson.trial.outstanding == 0
+    assert executor._executors[1].calls > 3 * BLOCK
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    timer = clock.HostClock()
+    executor = executor_of([Product()], begun(1), timer)
+    timer.begin = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        executor.run(1, 2)
+    del timer.begin
+    for _ in range(4):
+        executor.run(1, 2)
+    assert executor.lesson.trial.led
+
+
+def test_operands_at_fault_do_not_cost_a_contender_its_place():
+    """What the leader cannot run either says nothing of the challenger."""
+
+    class Picky(Product):
+        def run(self, a, b, out=None):
+            raise PlanError("these operands do not fit")
+
+    executor = executor_of([Picky(), Picky()], begun(1, 2, open=False), clock.HostClock())
+    for _ in range(12):
+        refuses("do not fit", executor.run, None, None)
+    assert not executor.lesson.trial.failed
+
+
+def asking_lesson(seconds, device="cpu"):
+    """Return a lesson after ten calls of the vendor, its requests, all contenders, and its next calls.
+
+    The contenders take these seconds.
+    """
+
+    def call(count):
+        for _ in range(count):
+            contender, counts = lesson.begin()
+            if counts is not None:
+                lesson.end(contender, seconds[contender], counts)
+
+    asked, plans = [], [SimpleNamespace(candidate=number) for number in range(len(seconds))]
+    lesson = Lesson(Request(*SIZES, device=device), plans[:1], begun(1), clock.HostClock(), print, asked.append)
+    call(10)
+    return lesson, asked, plans, call
+
+
+@each("device, schemes, leader", __file__, "rounds")
+def test_contenders_are_asked_for_again_where_they_may_gain(device, schemes, leader):
+    lesson, asked, plans, calls = asking_lesson([4.0 if schemes == [3.0] else 4e-3, *schemes], device)
+    for number, other in enumerate(plans[1:], 1):
+        assert len(asked) == lesson.rounds == number
+        lesson.add([other], complete=True)
+        calls(400)
+    assert lesson.trial.decided
+    assert lesson.plan is plans[leader]
+    assert len(asked) == len(schemes)  # and not once more
+
+
+def compiled_lesson(scheme_seconds):
+    """Return a lesson whose first contender took 0.3 processor seconds to compile, its requests and its next calls."""
+    lesson, asked, plans, calls = asking_lesson([4e-3, scheme_seconds])
+    lesson.charge(0.3)
+    lesson.add(plans[1:], complete=True)
+    calls(200)
+    return lesson, asked, calls
+
+
+def test_the_vendors_calls_pay_for_compilation_unless_a_scheme_leads_or_nobody_waits():
+    lesson, asked, calls = compiled_lesson(4.2e-3)
+    calls(4000)
+    assert len(asked) == 1
+    assert not lesson.is_settled
+    assert not lesson.rests  # calls bring the next request nearer
+    calls(4000)  # 2.5% of 4 ms each are twice 0.3 s
+    assert len(asked) == 2
+    assert lesson.rests
+    assert len(compiled_lesson(3.5e-3)[1]) == 2
+    lesson, asked, _ = compiled_lesson(4.2e-3)
+    lesson.hasten()
+    lesson.hasten()
+    assert len(asked) == 2
+
+
+@pytest.mark.parametrize("seconds", [5e-4, 5e-3])
+@pytest.mark.parametrize("watched", [1, 8])
+@pytest.mark.parametrize("before", range(8))
+def test_a_decided_class_is_watched_whatever_number_of_calls_came_before(seconds, watched, before):
+    ticks = Ticks(seconds)
+    ticks.watched = watched
+    executor = executor_of([Product()], decided_by(1, (seconds,)), ticks)
+    executor.lesson.calls = before
+    for _ in range(2000):
+        executor.again(1, 2)
+    rate = 1 + len(ticks.read) // 2
+    assert 2000 / rate <= 2.1 * (SHORT_WATCHED if seconds < SHORT else WATCHED)
+
+
+@pytest.mark.parametrize("seconds", [5e-4, 5e-3])
+def test_calls_that_are_lent_on_a_gpu_are_counted_and_still_watched(seconds):
+    ticks = Ticks(seconds)
+    executor, lent = executor_of([Product()], decided_by(1, (seconds,)), ticks, Request(*SIZES, device="cuda")), 0
+    for _ in range(2000):
+        if executor.lent > 0:
+            executor.lent -= 1
+            lent += 1
+            assert executor.loan(1, 2) == "product"
+        elif (leader := executor.repeats()) is not None:
+            executor.lend()
+            leader.again(1, 2)
+        else:
+            executor.again(1, 2)
+    often = SHORT_WATCHED if seconds < SHORT else WATCHED
+    assert lent > 0.9 * 2000 * min(often - 3, 0.05 / seconds) / often
+    assert executor.lesson.calls > 2000 - often
+    assert 2000 / len(ticks.read) <= 2.1 * often
+
+
+@pytest.mark.parametrize(("seconds", "structured", "asks"), [(5e-4, False, 0), (5e-4, True, 1), (5e-3, False, 1)])
+def test_nothing_is_compiled_for_short_dense_products_of_a_processor(seconds, structured, asks):
+    asked = []
+    sizes = factored_request(KroneckerSparse.of(Pattern(1, 96, 48, 5)), 64) if structured else Request(*SIZES)
+    executor = executor_of([Product()], begun(1), Ticks(seconds), sizes, asked.append)
+    for _ in range(200):
+        executor.run(1, 2)
+    assert len(asked) == asks
+    assert executor.lesson.is_settled is not bool(asks)

@@ -1,12 +1,23 @@
-"""Tuning: what is timed, checked and stored, with a bench that is played and on this processor."""
+"""Tuning: what is timed, checked and stored; strategies of other packages: registered, chosen, run, and gone again."""
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
-from lcma.errors import VerificationError
-from lcma.kernels import Profile, Request, decision_for, tune
+import lcma
+from lcma.kernels import (
+    Candidate,
+    Profile,
+    Proposal,
+    Request,
+    Stage,
+    api,
+    decision_for,
+    strategies,
+    tune,
+    unregister_strategy,
+)
 from lcma.kernels.cpu import bench as cpu_bench
 from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.dense.pool import SchemePool
@@ -70,14 +81,12 @@ def test_the_fastest_candidate_is_stored_and_chosen_from_then_on(home, slow, pla
     assert after.is_baseline
 
 
-def test_nothing_is_stored_unless_it_is_wanted(home, slow, played):
-    tune(REQUEST, machine=slow, rounds=1, keep=False)
-    assert stored_wisdom("slow") is None
-
-
-def test_top_bounds_what_is_timed(home, slow, played):
+def test_top_bounds_what_is_timed_and_nothing_is_stored_unless_it_is_wanted(home, slow, played):
     tune(REQUEST, machine=slow, rounds=1, top=1, keep=False)
     assert len([name for name in played.timed if not name.startswith("vendor, library")]) == 1
+    assert stored_wisdom("slow") is None
+    refuses("empty: there is nothing to measure", tune, Request(0, 4, 4), machine=slow)
+    refuses('effort must be "predict" or "measure", not \'guess\'', decision_for, REQUEST, effort="guess")
 
 
 def test_a_wrong_product_is_an_error_and_nothing_is_stored(home, slow, played, monkeypatch):
@@ -91,20 +100,12 @@ def test_a_wrong_product_is_an_error_and_nothing_is_stored(home, slow, played, m
         return error
 
     monkeypatch.setattr(Played, "errors", second_is_wrong)
-    with pytest.raises(VerificationError, match=r"came out wrong: relative error 5.0e-01; nothing was stored"):
+    with pytest.raises(lcma.VerificationError, match=r"came out wrong: relative error 5.0e-01; nothing was stored"):
         tune(REQUEST, machine=slow, rounds=1)
     assert stored_wisdom("slow") is None
     monkeypatch.setattr(Played, "errors", lambda self, *operands: lambda product: float("nan"))
-    with pytest.raises(VerificationError):
+    with pytest.raises(lcma.VerificationError):
         tune(REQUEST, machine=slow, rounds=1)
-
-
-def test_an_empty_product_is_refused(slow):
-    refuses("empty: there is nothing to measure", tune, Request(0, 4, 4), machine=slow)
-
-
-def test_effort_is_one_of_two():
-    refuses('effort must be "predict" or "measure", not \'guess\'', decision_for, REQUEST, effort="guess")
 
 
 @pytest.mark.parametrize("side", [None, *SIDES])
@@ -129,3 +130,79 @@ def test_calls_are_timed_in_turns_after_an_untimed_round():
     assert order == [*"abc", *"bca", *"cab"]
     assert {name: len(seconds) for name, seconds in samples.items()} == {"a": 2, "b": 2, "c": 2}
     assert all(second >= 0 for seconds in samples.values() for second in seconds)
+
+
+class Sevens:
+    """An executor that writes sevens, so that its product is recognised."""
+
+    workspace = 0
+
+    def run(self, a, b, out=None):
+        out = np.empty((a.shape[-2], b.shape[-1]), a.dtype) if out is None else out
+        out[...] = 7
+        return out
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A strategy that says it is faster than every other one."""
+
+    reluctance: str | None = None
+    device: str = "cpu"
+    family: str = "dense"
+    name: str = "plugin"
+    version: int = 1
+    baseline: bool = False
+
+    def propose(self, request, machine):
+        return [Proposal(1e-12, Candidate(self.family, self.name))] if request.is_dense else []
+
+    def candidates_of(self, source):
+        yield Candidate(self.family, self.name, source)
+
+    def restore(self, key, parameters, request):
+        return Candidate(self.family, self.name)
+
+    def can_run(self, candidate, request, machine):
+        return self.reluctance
+
+    def predict(self, candidate, request, machine):
+        return [Stage("magic", 0, 0, 1e-12)]
+
+    def workspace(self, candidate, request, machine):
+        return 0
+
+    def build(self, candidate, request, machine):
+        return Sevens()
+
+
+def test_a_registered_strategy_is_chosen_and_run_by_auto_and_gone_again(registered, flat_rates, monkeypatch):
+    monkeypatch.setattr(api, "SMALL", 0)
+    a = np.random.default_rng(0).standard_normal((20, 20))
+    np.testing.assert_array_equal(lcma.matmul(a, a), a @ a)
+    plugin = registered(Plugin())
+    assert (lcma.matmul(a, a) == 7).all()  # the plans of before are dropped
+    found = decision_for(Request.of(a, a))
+    assert found.plan.strategy is plugin
+    assert (found.plan.label, found.reason) == ("plugin", "fastest by prediction")
+    assert (lcma.matmul(a, a, strategy="plugin") == 7).all()
+    np.testing.assert_array_equal(lcma.matmul(a, a, strategy="vendor"), a @ a)
+    unregister_strategy(plugin)
+    np.testing.assert_array_equal(lcma.matmul(a, a), a @ a)
+    refuses("'plugin' is not known", lcma.matmul, a, a, strategy="plugin")
+
+
+def test_a_strategy_that_cannot_run_a_request_says_why_and_a_namesake_replaces_ours(registered, strassen, monkeypatch):
+    plugin = registered(Plugin("never on a Monday"))
+    assert strategies("cpu")["dense", "plugin"] is plugin
+    assert ("dense", "plugin") not in strategies("cuda")
+    assert ("plugin 2x2x2:7", "never on a Monday") in decision_for(Request(8, 8, 8), strassen).refused
+    free = decision_for(Request(8, 8, 8))
+    assert free.is_baseline
+    assert ("plugin", "never on a Monday") in free.refused
+    refuses("never on a Monday", decision_for, Request(8, 8, 8), strategy="plugin")
+    own = strategies("cpu")["dense", "scheme"]
+    mine = registered(Plugin(name="scheme"))
+    assert strategies("cpu")["dense", "scheme"] is mine
+    unregister_strategy(mine)
+    assert strategies("cpu")["dense", "scheme"] is own

@@ -12,13 +12,11 @@ import torch
 import triton
 import triton.language as tl
 
-from lcma.errors import PlanError
-from lcma.kernels import decision_for
-from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
+from lcma.kernels import Layout, decision_for
+from lcma.kernels.block_low_rank import Blast, LowRank
 from lcma.kernels.factored import factored_request
-from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, dft, square_dyadic
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, dft
 from lcma.kernels.precision import arithmetic_of
-from lcma.kernels.request import Layout
 from lcma.kernels.structured import cuda_costs
 from lcma.kernels.structured.decode_kernel import wait_for_all
 from lcma.kernels.structured.mixing import mix
@@ -29,9 +27,10 @@ from lcma.kernels.structured.transposition import gather_transposed, scatter_tra
 from lcma.kernels.structured.views import PERMUTED
 
 from ...refusal import refuses
+from ..canvases import CANARY, written
+from ..cases import PATTERNS, STRUCTURE, each
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
-CANARY = 7.5
 LIMITS = {"float64": 1e-13, "float32": 1e-6, "fp32-accurate": 1e-6, "tf32": 1e-6, "float16": 2e-3}
 
 
@@ -48,16 +47,10 @@ def check_strides(multiply, full, x, wrong, read=lambda x: x):
 
     `read` gives the numbers that are multiplied.
     """
-    rows, n = len(full), x.shape[1]
-    for first, last in itertools.product((False, True), (False, True)):
-        canvas = torch.full((n + 4, rows) if last else (rows, n + 4), CANARY, dtype=x.dtype)
-        out = canvas[2:-2].T if last else canvas[:, 2:-2]
-        out.fill_(torch.nan)
-        multiply(x.T.contiguous().T if first else x, out)
+    for given, order in itertools.product((x, x.T.contiguous().T), ("rows", "columns")):
+        found = written(partial(multiply, given), (len(full), x.shape[1]), x.dtype, order).to(full.dtype)
         truth = full @ read(x).to(full.dtype)
-        assert not wrong(out.to(full.dtype) - truth, truth)
-        out.fill_(CANARY)
-        assert (canvas == CANARY).all()
+        assert not wrong(found - truth, truth)
 
 
 def beyond(limit):
@@ -77,17 +70,8 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, til
     check_strides(multiply, full, x, beyond(LIMITS[dtype]), lambda x: as_read(x, dtype))
 
 
-SMALL_BLOCKS = [
-    *((one,) for one in (Pattern(2, 2, 2, 3), Pattern(1, 5, 19, 4), Pattern(3, 17, 4, 1), Pattern(1, 3, 2, 70))),
-    (Pattern(2, 3, 4, 6), Pattern(8, 3, 5, 2)),
-    (Pattern(1, 2, 2, 8), Pattern(2, 2, 2, 4)),
-    (Pattern(1, 17, 16, 16), Pattern(16, 16, 3, 1)),
-]
-"""Single factors, which are gathered, and pairs that one kernel multiplies: ragged, dyadic and of radix 16."""
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
-@pytest.mark.parametrize("patterns", SMALL_BLOCKS, ids=lambda some: "".join(map(str, some)))
+@each("patterns", __file__, "small_blocks", **PATTERNS)
 def test_small_blocks_and_pairs_of_them_are_multiplied_from_any_strides(dtype, patterns):
     single, kind = len(patterns) == 1, getattr(torch, dtype)
     assert single or is_fused(*patterns, 21, dtype)
@@ -118,18 +102,10 @@ def test_transforms_are_gathered(dtype):
         torch.testing.assert_close(found, torch.from_numpy(whole) @ x[torch.from_numpy(transform.order)])
 
 
-@pytest.mark.parametrize(
-    ("patterns", "launches"),
-    [
-        (square_dyadic(32), ((3, 4), (1, 2), (0,))),
-        ((Pattern(1, 2, 300, 1), Pattern(300, 1, 2, 1)), ((1,), (0,))),
-        ((Pattern(1, 3, 2, 16), *square_dyadic(32)[1:4], Pattern(16, 2, 40, 1)), ((4,), (2, 3), (0, 1))),
-    ],
-    ids=["dyadic", "none", "others alone"],
-)
+@each("patterns, launches", __file__, "fused", **PATTERNS)
 def test_chains_are_fused_in_pairs(patterns, launches):
     structure = KroneckerSparse.of(patterns)
-    assert fused_places(patterns, 9, "float64") == launches
+    assert list(map(list, fused_places(patterns, 9, "float64"))) == launches
     matrix = FactoredMatrix.random(patterns, dtype="float64")
     x = torch.randn(structure.cols, 9, dtype=torch.float64)
     for order in ("bsl", "bsf"):
@@ -142,11 +118,6 @@ def test_chains_are_fused_in_pairs(patterns, launches):
         given = x if order == "bsl" else x.T.contiguous().T
         found = plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
         torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x)
-
-
-def test_large_blocks_are_not_gathered():
-    request = factored_request(KroneckerSparse.of(Pattern(1, 64, 4, 4)), 5, device="cuda")
-    refuses("larger than the 32 x 32", decision_for, request, strategy="gather")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
@@ -190,20 +161,9 @@ def test_a_chain_is_multiplied_by_halves():
     truth = torch.from_numpy(matrix.dense()).double() @ x.double()
     for operand in (factors, prepared):
         assert (executor.run(operand, x) - truth).norm() <= 4e-7 * truth.norm()
-    with pytest.raises(PlanError, match="not for float32"):
-        decision_for(factored_request(matrix.structure, 9, "float32", device="cuda"), strategy="split")
 
 
-SHORT_CHAINS = (Pattern(2, 17, 19, 3),), square_dyadic(8), (Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1))
-
-
-@pytest.mark.parametrize(
-    ("strategy", "patterns", "dtype"),
-    [
-        ("tiled", square_dyadic(8), "float32"),
-        *(("transposed", patterns, dtype) for patterns in SHORT_CHAINS for dtype in ("float64", "complex128")),
-    ],
-)
+@each("strategy, patterns, dtype", __file__, "short_chains", **PATTERNS)
 def test_chains_are_multiplied_in_every_layout(strategy, patterns, dtype):
     structure, n = KroneckerSparse.of(patterns), 11
     matrix = FactoredMatrix.random(patterns, dtype=dtype)
@@ -223,27 +183,10 @@ def test_chains_are_multiplied_in_every_layout(strategy, patterns, dtype):
 
 
 PRODUCT_LIMITS = {"float32": 1e-6, "float16": 3e-3}
-PRODUCTS = [
-    ("tiled", Blast(24, 36, 3, 4, 7)),
-    ("tiled", Blast(60, 80, 20, 5, 9)),
-    ("decode", LowRank(33, 700, 9)),
-    ("decode", LowRank(5, 4, 1)),
-    ("decode", Monarch(24, 36, 3, 4, 5)),
-    ("decode", Monarch(70, 48, 3, 2, 16)),
-    ("decode", Monarch(24, 36, 3, 4, 5, interleaved=True)),
-    ("decode", Blast(24, 36, 3, 4, 7)),
-    ("decode", Blast(40, 75, 5, 20, 5)),
-    ("decode", KroneckerSparse((Pattern(1, 6, 15, 4), Pattern(3, 20, 12, 1)))),
-    ("tiled", LowRank(33, 70, 9)),
-    ("transposed", Monarch(24, 36, 3, 4, 5, interleaved=True)),
-    ("gather", Monarch(24, 36, 3, 4, 5, interleaved=True)),
-    ("gather", Blast(24, 36, 3, 4, 7)),
-    ("fused", Blast(24, 36, 3, 4, 2)),
-]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
-@pytest.mark.parametrize(("strategy", "structure"), PRODUCTS, ids=lambda one: getattr(one, "kind", one))
+@each("strategy, structure", __file__, "products", **STRUCTURE)
 def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, dtype):
     if dtype == "float32" and strategy == "tiled" and not isinstance(structure, LowRank):
         return
@@ -252,17 +195,13 @@ def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, d
     full = torch.from_numpy(FactoredMatrix.of(structure, [w.double().numpy() for w in factors]).dense())
     for n in (1, 3, 16) if strategy == "decode" else (1, 21, 130):
         x = torch.randn(n, structure.cols, dtype=torch.float64).to(kind)
-        canvas = torch.full((n + 4, structure.rows), CANARY, dtype=kind)
-        out = canvas[2:-2].T
-        out.fill_(torch.nan)
         executor = decision_for(factored_request(structure, n, dtype, device="cuda"), strategy=strategy).plan.build()
-        executor.run(executor.prepare(factors), x.T, out)
+        run = partial(executor.run, executor.prepare(factors), x.T)
+        out = written(run, (structure.rows, n), kind, "columns")
         truth = full @ x.T.double()
         # The mean norm of such a product: that of one column of rank 1 is far smaller where its single sum cancels.
         typical = full.norm() * x.double().norm() / structure.cols**0.5
         assert (out.double() - truth).norm() <= PRODUCT_LIMITS[dtype] * typical
-        out.fill_(CANARY)
-        assert (canvas == CANARY).all()
 
 
 def test_the_mixture_is_that_of_the_vendor_for_any_tile():

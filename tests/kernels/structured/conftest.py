@@ -1,38 +1,24 @@
-"""One table of structures, and what the tests of their products share."""
+"""Every structure of one table, and what the tests of their products share."""
 
 import pytest
 
-from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
-from lcma.kernels.kronecker import KroneckerSparse, Pattern, monarch, square_dyadic
+from lcma.kernels.structured.block_low_rank import parse_structure
 
-STRUCTURES = {
-    "d above a": KroneckerSparse.of(Pattern(2, 3, 5, 3)),
-    "a above d": KroneckerSparse.of(Pattern(5, 4, 2, 3)),
-    "d of 1": KroneckerSparse.of(Pattern(3, 5, 2, 1)),
-    "pair": KroneckerSparse.of(monarch(24, 36, 3)),
-    "butterfly": KroneckerSparse.of(square_dyadic(16)),
-    "not chainable": KroneckerSparse.of((Pattern(1, 8, 8, 3), Pattern(6, 4, 16, 1))),
-    "low-rank": LowRank(24, 36, 5),
-    "low-rank 1x1": LowRank(1, 1, 1),
-    "monarch": Monarch(24, 36, 3, 4, 5),
-    "monarch interleaved": Monarch(24, 36, 3, 4, 5, interleaved=True),
-    "monarch b1=1": Monarch(35, 33, 1, 7, 3),
-    "blast": Blast(24, 36, 3, 4, 7),
-    "blast 1x1": Blast(10, 9, 1, 1, 9),
-}
-"""Structures whose sides no tile divides, by name; few values of d, for each of which kernels are compiled."""
+from ..cases import table
+
+STRUCTURES = table(__file__, "structures")
 
 
-@pytest.fixture(params=STRUCTURES.values(), ids=STRUCTURES)
+@pytest.fixture(params=STRUCTURES)
 def structure(request):
     """Every structure of the table."""
-    return request.param
+    return parse_structure(request.param)
 
 
-@pytest.fixture(params=[name for name in STRUCTURES if name.startswith(("low", "monarch", "blast"))])
+@pytest.fixture(params=[text for text in STRUCTURES if not text.startswith("(")])
 def block_structure(request):
     """Every low-rank, Monarch and BLAST structure of the table."""
-    return STRUCTURES[request.param]
+    return parse_structure(request.param)
 
 
 @pytest.fixture

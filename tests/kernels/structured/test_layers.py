@@ -2,53 +2,52 @@
 
 import copy
 
+import numpy as np
 import pytest
+import torch
+from torch.autograd import forward_ad
+from torch.library import opcheck
+from torch.nn import functional
+from torch.utils.flop_counter import FlopCounterMode
+
+import lcma
+from lcma import kronecker
+from lcma.kernels.block_low_rank import Blast, LowRank
+from lcma.kernels.cuda.dtypes import vendor_precision
+from lcma.kernels.factored import ORDERS
+from lcma.kernels.kronecker import KroneckerSparse
+from lcma.kernels.structured.block_low_rank import parse_structure
+from lcma.kernels.structured.layouts import LAYOUTS
+from lcma.kernels.structured.outer import SLAB, outer_blocks, transposed_gradients
+from lcma.kernels.torch import factored_layer, structured
+from lcma.kernels.torch.block_low_rank_layers import layer_of
+from lcma.kernels.torch.structured import structure_of_factor, structured_mm
+from lcma.kernels.torch.structured_products import arithmetic_on_gpu
 
 from ...refusal import refuses
+from ..cases import STRUCTURE, each, table
+from ..modules import Conv1D
 
-torch = pytest.importorskip("torch")
+UP, DOWN = ((1, 12, 3, 2), (3, 2, 2, 1)), ((3, 2, 4, 1), (1, 6, 12, 2))
+"""24 x 6 and 6 x 24, two factors each; the second of UP has d = 1."""
 
-import numpy as np  # noqa: E402
-from torch.autograd import forward_ad  # noqa: E402
-from torch.library import opcheck  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-
-import lcma  # noqa: E402
-from lcma import kronecker  # noqa: E402
-from lcma.errors import PlanError  # noqa: E402
-from lcma.kernels.block_low_rank import Blast, LowRank, Monarch  # noqa: E402
-from lcma.kernels.cuda.dtypes import vendor_precision  # noqa: E402
-from lcma.kernels.kronecker import KroneckerSparse, Pattern  # noqa: E402
-from lcma.kernels.structured.layouts import LAYOUTS  # noqa: E402
-from lcma.kernels.structured.outer import SLAB, outer_blocks, transposed_gradients  # noqa: E402
-from lcma.kernels.torch import factored_layer, structured  # noqa: E402
-from lcma.kernels.torch.block_low_rank_layers import layer_of  # noqa: E402
-from lcma.kernels.torch.structured import structure_of_factor, structured_mm  # noqa: E402
-from lcma.kernels.torch.structured_products import arithmetic_on_gpu  # noqa: E402
-
-from ..modules import Conv1D  # noqa: E402
-
-UP = ((1, 12, 3, 2), (3, 2, 2, 1))
-"""24 x 6, two factors; the second has d = 1."""
-
-BLOCKED = {
-    "low-rank": LowRank(8, 12, 3),
-    "monarch": Monarch(8, 12, 3, 2, 3),
-    "monarch interleaved": Monarch(8, 12, 3, 2, 3, interleaved=True),
-    "blast": Blast(8, 12, 3, 2, 5),
-}
-SMALL = BLOCKED | {
-    "pattern": KroneckerSparse.of(Pattern(2, 3, 4, 3)),
-    "pair": KroneckerSparse(tuple(Pattern(*one) for one in UP)),
-    "d of 1": KroneckerSparse.of(Pattern(3, 2, 5, 1)),
-}
-every = pytest.mark.parametrize("structure", SMALL.values(), ids=SMALL)
+every = each("structure", __file__, "layers", **STRUCTURE)
+in_both_layouts = pytest.mark.parametrize(
+    ("structure", "layout"),
+    [
+        (parse_structure(text), layout)
+        for text in table(__file__, "layers")
+        for layout in ORDERS[: 1 + (text[0] == "(")]
+    ],
+    ids=str,
+)
+"""Batch-first, and layers of patterns batch-last, too."""
 
 
-def made(structure, bias=True, dtype=None, **options):
+def made(structure, bias=True, dtype=None, layout="bsf"):
     """The layer of a structure."""
-    if options:
-        return lcma.KSLinear(structure.patterns, bias, dtype=dtype, **options)
+    if layout == "bsl":
+        return lcma.KSLinear(structure.patterns, bias, layout, dtype=dtype)
     return layer_of(structure, bias, dtype=dtype)
 
 
@@ -86,13 +85,10 @@ def dense(structure, factors):
     return blocks.reshape(structure.rows, structure.cols)
 
 
-@every
-@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@in_both_layouts
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 def test_values_and_gradients_are_those_of_the_dense_layer(structure, layout, dtype):
-    if layout == "bsl" and not isinstance(structure, KroneckerSparse):
-        return
-    layer = made(structure, dtype=dtype, **({"layout": layout} if layout == "bsl" else {}))
+    layer = made(structure, dtype=dtype, layout=layout)
     n, weight = layer.in_features, dense(structure, layer.weights())
     x = torch.randn(*((2, 5, n) if layout == "bsf" else (n, 2, 5)), dtype=dtype, requires_grad=True)
     last = torch.tensordot(weight, x if layout == "bsl" else x.movedim(-1, 0), 1) + layer.bias[:, None, None]
@@ -119,6 +115,8 @@ def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_
     for last, precision in ((True, None), (False, "tf32x3")) if several else ((True, None),):
         columns = torch.randn(structure.cols, 3, dtype=torch.float64, requires_grad=True)
         opcheck(torch.ops.lcma.structured_mm.default, (columns, factors, structure.text, last, None, precision))
+        strides = structured_mm(columns, factors, structure, last).stride()
+        assert strides == ((1, structure.rows) if last else (3, 1))  # as a graph expects them
         call = lambda x, *factors, last=last: product(x, factors, structure, last)  # noqa: E731
         torch.autograd.gradcheck(call, (x, *factors), check_forward_ad=True, fast_mode=True)
     torch.autograd.gradgradcheck(lambda x, *factors: product(x, factors, structure), (x, *factors), fast_mode=True)
@@ -126,12 +124,6 @@ def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_
     with forward_ad.dual_level():
         found = forward_ad.unpack_dual(product(forward_ad.make_dual(x, tangent), factors, structure)).tangent
     torch.testing.assert_close(found, tangent @ dense(structure, factors).T)
-
-
-@pytest.mark.parametrize("precision", [None, "tf32"])
-def test_the_operator_of_sums_over_the_batch_is_sound(precision):
-    operands = torch.randn(12, 5), torch.randn(24, 5)
-    opcheck(torch.ops.lcma.structured_outer.default, (*operands, 2, 3, precision))
 
 
 @every
@@ -147,26 +139,14 @@ def test_vmap_maps_inputs_and_factors(structure):
     torch.testing.assert_close(found, torch.stack([x[0] @ full.T, 2 * x[0] @ full.T]))
 
 
-def test_the_result_has_the_strides_that_a_graph_expects():
-    weights = torch.randn(2, 3, 2, 4)
-    for last in (False, True):
-        real = kronecker_mm(torch.randn(24, 7), weights, last)
-        fake = kronecker_mm(torch.empty(24, 7, device="meta"), weights.to("meta"), last)
-        assert (real.shape, real.stride()) == (fake.shape, fake.stride()) == ((12, 7), (1, 12) if last else (7, 1))
-
-
 @every
-def test_a_compiled_layer_is_one_graph_and_trains_as_the_plain_one(structure):
+def test_a_layer_is_compiled_cast_and_counted_as_one_of_torch(structure):
     layer = made(structure, dtype=torch.float64)
     compiled = compiled_graph(layer)
     x = torch.randn(5, structure.cols, dtype=torch.float64, requires_grad=True)
     leaves = [x, *layer.parameters()]
     torch.testing.assert_close(compiled(x), layer(x))
     torch.testing.assert_close(*(torch.autograd.grad(module(x).square().sum(), leaves) for module in (compiled, layer)))
-
-
-@every
-def test_autocast_and_halves_multiply_in_the_lower_dtype(structure):
     layer, x = made(structure), torch.randn(9, structure.cols)
     truth = layer(x)
     with torch.autocast("cpu", torch.bfloat16):
@@ -177,10 +157,6 @@ def test_autocast_and_halves_multiply_in_the_lower_dtype(structure):
         halved = copy.deepcopy(layer).to(dtype)(x.to(dtype))
         assert halved.dtype == dtype
         assert (halved.float() - truth).norm() < limit * truth.norm()
-
-
-@every
-def test_operations_are_counted_forward_and_backward(structure):
     layer = made(structure, bias=False)
     x = torch.randn(6, structure.cols, requires_grad=True)
     with FlopCounterMode(display=False) as counter:
@@ -207,7 +183,6 @@ def test_a_precision_is_of_float32_on_a_gpu(precision):
     assert arithmetic_on_gpu(x, precision).name == known.get(precision, precision)
     assert arithmetic_on_gpu(x.half(), precision) == ("float16", None)
     assert arithmetic_on_gpu(x.double(), precision) == ("float64", None)
-    refuses("precision must be one of ieee, tf32, fp32-accurate", lcma.KSLinear, UP, precision="fp32")
     refuses("precision must be one of", kronecker_mm, x.T, layer.factors[1], precision="fp32")
 
 
@@ -227,7 +202,10 @@ def test_torchs_setting_is_lent_and_given_back():
             settings.allow_tf32 = False
 
 
-def test_sums_over_the_batch_have_a_fixed_order():
+def test_sums_over_the_batch_have_a_fixed_order_and_their_operator_is_sound():
+    for precision in (None, "tf32"):
+        operands = torch.randn(12, 5), torch.randn(24, 5)
+        opcheck(torch.ops.lcma.structured_outer.default, (*operands, 2, 3, precision))
     rng = np.random.default_rng(0)
     n = 2 * SLAB + 77
     grad, x = rng.standard_normal((12, n)).astype("f"), rng.standard_normal((24, n)).astype("f")
@@ -256,7 +234,7 @@ def test_dense_factors_with_entries_outside_their_patterns_are_refused(dtype):
     first, second = layer.in_layout("dense")
     layer.load_layout([first, torch.where(second == 0, -0.0, second)], "dense")
     second = torch.where(second == 0, 0.5, second)
-    with pytest.raises(PlanError, match=r"outside the support.* of its Frobenius norm.*KSLinear.from_dense"):
+    with pytest.raises(lcma.PlanError, match=r"outside the support.* of its Frobenius norm.*KSLinear.from_dense"):
         layer.load_layout([2 * first, second], "dense")
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(layer.factors, before, strict=True))
 
@@ -285,22 +263,11 @@ def test_a_layer_is_stored_read_and_exchanged_with_the_papers_layouts(structure,
         assert torch.equal(other(x), layer(x))
 
 
-def test_initial_values_are_uniform():
-    layer = lcma.KSLinear((4, 32, 16, 4))
-    bound = 16**-0.5
-    assert layer.factors[0].abs().max() <= bound
-    assert abs(layer.factors[0].std() - bound / 3**0.5) < 0.02 * bound
-    assert layer.bias.abs().max() <= layer.in_features**-0.5
-
-
 def test_what_does_not_fit_is_refused():
     layer = lcma.KSLinear(UP)
     assert "(1,12,3,2)(3,2,2,1), bias=True, layout=bsf" in repr(layer)
+    refuses("inputs of layout bsf", lcma.KSFeedForward(UP, DOWN), torch.randn(6, 5))
     refuses('make a KSLinear with layout="bsl"', layer, torch.randn(6, 5))
-    refuses("do not compose", lcma.KSLinear, [(1, 2, 3, 1), (1, 4, 2, 1)])
-    refuses("layout must be", lcma.KSLinear, UP, layout="channels-last")
-    for wrong in ((2, 24, 3), [(2, 24, 3)], [(1, 12, 3, 2), (3, 2, 2, 1, 1)]):
-        refuses("four sizes", lcma.KSLinear, wrong)
     assert layer(torch.randn(0, 6)).shape == (0, 24)
 
 
@@ -325,7 +292,12 @@ def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch)
     assert given == [((30, 6), (24, 6))]
 
 
-def test_layers_of_sizes_as_nn_linear():
+def test_initial_values_are_uniform_and_results_of_the_size_of_nn_linears():
+    layer = lcma.KSLinear((4, 32, 16, 4))
+    bound = 16**-0.5
+    assert layer.factors[0].abs().max() <= bound
+    assert abs(layer.factors[0].std() - bound / 3**0.5) < 0.02 * bound
+    assert layer.bias.abs().max() <= layer.in_features**-0.5
     for layer in (
         lcma.LowRankLinear(12, 8, 3),
         lcma.MonarchLinear(12, 8, 4, 2),
@@ -337,50 +309,43 @@ def test_layers_of_sizes_as_nn_linear():
         assert y.detach().var() < 2
 
 
-def test_interleaving_moves_into_the_next_weight():
-    gate, up = (lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64) for _ in range(2))
-    norm = torch.nn.LayerNorm(8, dtype=torch.float64)
-    down = torch.nn.Linear(8, 12, dtype=torch.float64)
-    for vector in (norm.weight, norm.bias):
+FOLLOWING = {
+    "linear": lambda: (torch.nn.Linear(8, 12), torch.nn.LayerNorm(8)),
+    "Conv1D": lambda: (Conv1D(5, 8), None),
+    "low-rank": lambda: (lcma.LowRankLinear(8, 5, 3), None),
+}
+
+
+@pytest.mark.parametrize("following", FOLLOWING)
+def test_interleaving_folds_into_every_layer_whose_inputs_may_be_in_any_order(following):
+    gate, up, other = (lcma.MonarchLinear(12, 8, (3, b2), 2, interleaved=True, dtype=torch.float64) for b2 in (2, 2, 4))
+    after, norm = (one and one.double() for one in FOLLOWING[following]())
+    for vector in norm.parameters() if norm else ():
         torch.nn.init.normal_(vector)
     x = torch.randn(5, 12, dtype=torch.float64)
 
     def block(x):
-        return down(norm(torch.nn.functional.silu(gate(x)) * up(x)))
+        hidden = torch.nn.functional.silu(gate(x)) * up(x)
+        return after(norm(hidden) if norm else hidden)
 
     wanted = block(x)
-    lcma.fold_into([gate, up], down, norm)
+    refuses("is given twice", lcma.fold_into, [gate, gate], after)
+    for blocked in (lcma.MonarchLinear(8, 5, (2, 1), 2), lcma.BlastLinear(8, 5, (2, 1), 2), torch.nn.ReLU()):
+        refuses("whose inputs can't be in any order", lcma.fold_into, [gate], blocked)
+    refuses("the same outputs and b2", lcma.fold_into, [gate, other], after)
+    refuses("takes 9 features, not 8", lcma.fold_into, [gate], torch.nn.Linear(9, 2))
+    refuses("other features", lcma.fold_into, [gate], after, torch.nn.LayerNorm(9))
+    torch.testing.assert_close(block(x), wanted)  # nothing was changed
+    lcma.fold_into([gate, up], after, norm)
     assert not gate.structure.interleaved
     assert not up.structure.interleaved
     torch.testing.assert_close(block(x), wanted)
-    refuses("only interleaved", lcma.fold_into, [gate], down)
-    other = lcma.MonarchLinear(12, 8, (3, 4), 2, interleaved=True, dtype=torch.float64)
-    first = lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64)
-    refuses("the same outputs and b2", lcma.fold_into, [first, other], down)
-    refuses("takes 9 features, not 8", lcma.fold_into, [first], torch.nn.Linear(9, 2))
-    refuses("other features", lcma.fold_into, [first], down, torch.nn.LayerNorm(9))
+    refuses("only interleaved", lcma.fold_into, [gate], after)
 
 
-@pytest.mark.parametrize("following", [lambda: Conv1D(5, 8), lambda: lcma.LowRankLinear(8, 5, 3, dtype=torch.float64)])
-def test_interleaving_folds_into_every_layer_whose_inputs_may_be_in_any_order(following):
-    monarch = lcma.MonarchLinear(12, 8, (3, 2), 2, interleaved=True, dtype=torch.float64)
-    after, x = following().double(), torch.randn(4, 12, dtype=torch.float64)
-    wanted = after(monarch(x))
-    refuses("is given twice", lcma.fold_into, [monarch, monarch], after)
-    for blocked in (lcma.MonarchLinear(8, 5, (2, 1), 2), lcma.BlastLinear(8, 5, (2, 1), 2), torch.nn.ReLU()):
-        refuses("whose inputs can't be in any order", lcma.fold_into, [monarch], blocked)
-    torch.testing.assert_close(after(monarch(x)), wanted)  # nothing was changed
-    lcma.fold_into([monarch], after)
-    assert not monarch.structure.interleaved
-    torch.testing.assert_close(after(monarch(x)), wanted)
-
-
-@pytest.mark.parametrize("layout", ["bsf", "bsl"])
-@every
+@in_both_layouts
 def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_recorded(structure, layout, monkeypatch):
-    if layout == "bsl" and not isinstance(structure, KroneckerSparse):
-        return
-    layer = made(structure, dtype=torch.float64, **({"layout": layout} if layout == "bsl" else {})).eval()
+    layer = made(structure, dtype=torch.float64, layout=layout).eval()
     layer.strategy = "strided"
     assert not layer.pack(5, 1 << 30)
     layer.strategy = "dense"  # in place of the planner's choice, which depends on this machine
@@ -432,5 +397,40 @@ def test_operands_that_do_not_fit_are_refused(layer):
     refuses(r"inputs of layout bsf have shape \(..., 6\)", layer, torch.randn(2, 5))
     refuses(r"convert one with \.to", layer, torch.randn(2, 6, dtype=torch.float64))
     refuses("factor 1 has shape", product, torch.randn(2, 6), layer.weights()[::-1], layer.structure)
-    with pytest.raises(PlanError, match="needs a list of 2 factors, left-most first, not 1"):
+    with pytest.raises(lcma.PlanError, match="needs a list of 2 factors, left-most first, not 1"):
         product(torch.randn(2, 6), layer.weights()[:1], layer.structure)
+
+
+@pytest.mark.parametrize("layout", ["bsf", "bsl"])
+@pytest.mark.parametrize(("norm", "residual", "bias"), [(True, True, True), (False, False, False)])
+def test_a_block_is_that_of_dense_layers(layout, norm, residual, bias):
+    block = lcma.KSFeedForward(UP, DOWN, bias, layout, dtype=torch.float64, norm=norm, residual=residual)
+    if norm:
+        torch.nn.init.normal_(block.norm.weight)
+        torch.nn.init.normal_(block.norm.bias)
+    x = torch.randn(2, 5, 6, dtype=torch.float64)
+    given = (x if layout == "bsf" else x.movedim(-1, 0).contiguous()).requires_grad_()
+    y = block(given)
+    ask = torch.randn(2, 5, 6, dtype=torch.float64)
+    (grad,) = torch.autograd.grad(y, given, ask if layout == "bsf" else ask.movedim(-1, 0))
+    plain = x.clone().requires_grad_()
+    hidden = block.norm(plain) if norm else plain
+    hidden = functional.gelu(functional.linear(hidden, block.up.dense(), block.up.bias))
+    truth = functional.linear(hidden, block.down.dense(), block.down.bias)
+    truth = truth + plain if residual else truth
+    (wanted,) = torch.autograd.grad(truth, plain, ask)
+    assert y.is_contiguous()
+    torch.testing.assert_close(y if layout == "bsf" else y.movedim(0, -1), truth)
+    torch.testing.assert_close(grad if layout == "bsf" else grad.movedim(0, -1), wanted)
+
+
+def test_the_hidden_features_keep_the_batch_last_and_halves_are_normed_in_float32(monkeypatch):
+    seen, gelu = [], functional.gelu
+    monkeypatch.setattr(functional, "gelu", lambda x, **more: seen.append((x.shape, x.stride())) or gelu(x, **more))
+    for layout, shape in (("bsf", (10, 6)), ("bsl", (6, 10))):
+        lcma.KSFeedForward(UP, DOWN, layout=layout)(torch.randn(shape))
+    assert seen == [((24, 10), (10, 1))] * 2
+    first, last = (lcma.KSFeedForward(UP, DOWN, layout=layout).bfloat16() for layout in ("bsf", "bsl"))
+    last.load_state_dict(first.state_dict())
+    x = 100 + torch.randn(10, 6).bfloat16()
+    torch.testing.assert_close(first(x), last(x.T.contiguous()).T, rtol=2e-2, atol=2e-2)

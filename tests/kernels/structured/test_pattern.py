@@ -1,13 +1,15 @@
-"""Patterns, chains of them, the lists of the literature, and the canonical layout of parameters."""
+"""Patterns, chains, low-rank, Monarch and BLAST structures: figures, definitions, layouts of the literature, files."""
 
 import numpy as np
 import pytest
 
-from lcma import kronecker
-from lcma.errors import PlanError
+from lcma import block_low_rank, kronecker
+from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import Structure
+from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern
 from lcma.kernels.structured.layouts import LAYOUTS
+from lcma.kernels.structured.matrix import is_operand_file
 from lcma.kernels.structured.naive import dense_factor, dense_product, factor_parameters, multiply, support
 from lcma.kernels.structured.pattern import (
     chain_pattern,
@@ -17,8 +19,10 @@ from lcma.kernels.structured.pattern import (
     product_pattern,
     redundant_pair,
 )
+from lcma.kernels.structured.published_layouts import SCALES
 
-from ...refusal import refuses
+from ...refusal import refuses, refuses_with
+from ..cases import array, each
 
 SOME = [Pattern(1, 3, 2, 4), Pattern(2, 2, 5, 1), Pattern(3, 1, 2, 2), Pattern(2, 4, 3, 3), Pattern(5, 1, 1, 2)]
 
@@ -70,38 +74,9 @@ def test_a_dense_matrix_with_entries_outside_the_support_is_refused(scale):
     refuses("nan of its", kronecker.from_layout, full, pattern, "dense")
 
 
-@pytest.mark.parametrize("sizes", [(0, 1, 1, 1), (1, 1, 1, -2), (1, 2.0, 1, 1), (True, 1, 1, 1)])
-def test_sizes_that_are_no_positive_integers_are_refused(sizes):
-    refuses("positive integer", Pattern, *sizes)
-
-
-def test_texts_that_are_no_patterns_are_refused():
+def test_texts_and_lists_of_patterns():
     assert parse_patterns("(1,2,3,4) (2, 3,1,2)") == (Pattern(1, 2, 3, 4), Pattern(2, 3, 1, 2))
     assert parse_patterns("1,2,3,4") == (Pattern(1, 2, 3, 4),)
-    for text in ("", "(1,2,3)", "(1,2,3,4)x", "1,2,3,4;(1,2,3,4)"):
-        refuses("is not a", parse_patterns, text)
-    refuses("at most", Pattern.parse, "(9999999999,1,1,2)")
-
-
-def test_factors_must_compose():
-    with pytest.raises(PlanError, match=r"patterns 1 and 2 do not compose: \(1,2,3,1\) has 3 columns"):
-        KroneckerSparse((Pattern(1, 2, 3, 1), Pattern(1, 4, 2, 1)))
-    refuses("at least one", KroneckerSparse, ())
-
-
-def test_the_structure_is_one_of_requests():
-    single = KroneckerSparse.of(Pattern(2, 3, 4, 5))
-    assert isinstance(single, Structure)
-    assert single.reason(30, 40) is None
-    assert "30 x 40, but it is 40 x 30" in str(single.reason(40, 30))
-    np.testing.assert_array_equal(single.naive(np.ones((30, 40))), support(Pattern(2, 3, 4, 5)))
-    pair = KroneckerSparse.of(kronecker.monarch(12, 24, 3))
-    assert (pair.rows, pair.cols) == (12, 24)
-    assert pair.transposed.patterns == tuple(p.transposed for p in reversed(pair.patterns))
-    assert pair.density == pair.parameters / (12 * 24)
-
-
-def test_the_lists_of_table_4():
     assert kronecker.dense(6, 4) == (Pattern(1, 6, 4, 1),)
     assert kronecker.low_rank(6, 4, 2) == (Pattern(1, 6, 2, 1), Pattern(1, 2, 4, 1))
     dyadic = kronecker.square_dyadic(16)
@@ -114,16 +89,30 @@ def test_the_lists_of_table_4():
     for patterns in (dyadic, kronecker.kaleidoscope(16), butterfly, kronecker.monarch(12, 24, 3)):
         structure = KroneckerSparse(patterns)
         assert (support(patterns[0]).shape[0], support(patterns[-1]).shape[1]) == (structure.rows, structure.cols)
-
-
-def test_sizes_without_such_a_list_say_which_would_do():
-    refuses("8 would do", kronecker.square_dyadic, 9)
-    refuses("size of 3 2", kronecker.block_butterfly, 20, 3)
-    refuses("choose one of 1, 2, 4", kronecker.monarch, 12, 8, 5)
     refuses("do not compose", kronecker.deformable_butterfly, [Pattern(1, 2, 3, 1), Pattern(1, 4, 2, 1)])
 
 
-def test_chainable_lists_have_the_support_of_one_pattern():
+def test_the_structure_is_one_of_requests_and_a_matrix_is_its_factors():
+    single = KroneckerSparse.of(Pattern(2, 3, 4, 5))
+    assert isinstance(single, Structure)
+    assert single.reason(30, 40) is None
+    assert "30 x 40, but it is 40 x 30" in str(single.reason(40, 30))
+    np.testing.assert_array_equal(single.naive(np.ones((30, 40))), support(Pattern(2, 3, 4, 5)))
+    pair = KroneckerSparse.of(kronecker.monarch(12, 24, 3))
+    assert (pair.rows, pair.cols) == (12, 24)
+    assert pair.transposed.patterns == tuple(p.transposed for p in reversed(pair.patterns))
+    assert pair.density == pair.parameters / (12 * 24)
+    patterns = kronecker.monarch(12, 24, 3)
+    matrix = FactoredMatrix.random(patterns, seed=3, dtype="float64")
+    x = np.random.default_rng(0).standard_normal((24, 5))
+    np.testing.assert_allclose(multiply(matrix.factors, patterns, x), matrix.dense() @ x)
+    for weights, pattern in zip(matrix.factors, patterns, strict=True):
+        assert abs(weights).max() <= pattern.c**-0.5
+    assert matrix.astype("float32").dtype == "float32"
+    assert FactoredMatrix.random(patterns, dtype="complex64").dense().dtype == np.complex64
+
+
+def test_chainable_lists_have_the_support_of_one_pattern_and_others_compose():
     for patterns in (kronecker.square_dyadic(16), kronecker.monarch(8, 16, 2), kronecker.low_rank(6, 8, 2)):
         assert chain_reason(patterns) is None
         whole = chain_pattern(patterns)
@@ -135,9 +124,6 @@ def test_chainable_lists_have_the_support_of_one_pattern():
     product = dense_factor(np.ones(left.parameter_shape), left) @ dense_factor(np.ones(right.parameter_shape), right)
     assert set(np.unique(product)) == {0.0, float(rank)}
     np.testing.assert_array_equal(product > 0, support(product_pattern(left, right)))
-
-
-def test_the_down_projection_of_the_paper_composes_and_is_not_chainable():
     down = (Pattern(1, 128, 128, 3), Pattern(6, 64, 256, 1))
     assert KroneckerSparse(down).rows == 384
     assert "(1,128,128,3)(6,64,256,1) is not chainable" in str(chain_reason(down))
@@ -147,25 +133,198 @@ def test_the_down_projection_of_the_paper_composes_and_is_not_chainable():
     assert redundant_pair((Pattern(1, 4, 8, 1), Pattern(1, 8, 4, 1))) is not None
 
 
-def test_a_matrix_is_its_factors():
-    patterns = kronecker.monarch(12, 24, 3)
-    matrix = FactoredMatrix.random(patterns, seed=3, dtype="float64")
-    x = np.random.default_rng(0).standard_normal((24, 5))
-    np.testing.assert_allclose(multiply(matrix.factors, patterns, x), matrix.dense() @ x)
-    for weights, pattern in zip(matrix.factors, patterns, strict=True):
-        assert abs(weights).max() <= pattern.c**-0.5
-    assert matrix.astype("float32").dtype == "float32"
-    assert FactoredMatrix.random(patterns, dtype="complex64").dense().dtype == np.complex64
+def blocks_of(structure, full):
+    """W as blocks [k, row in the block, l, column in the block]."""
+    interleaved = getattr(structure, "interleaved", False)
+    shape = (structure.b1, structure.p)
+    if interleaved:
+        return full.reshape(structure.q, structure.b2, *shape).swapaxes(0, 1)
+    return full.reshape(structure.b2, structure.q, *shape)
 
 
-@pytest.mark.parametrize(
-    ("factors", "message"),
-    [
-        ([np.zeros((2, 2, 2, 2))], "needs a list of 2 factors, left-most first, not 1"),
-        ([np.zeros((1, 2, 2, 2)), np.zeros((2, 1, 2))], r"factor 2 has shape \(2, 1, 2\)"),
-        ([np.zeros((1, 2, 2, 2)), np.zeros((2, 1, 2, 2), np.float32)], "factor 2 is float32, not float64"),
-        ([np.zeros((1, 2, 2, 2), np.int32), np.zeros((2, 1, 2, 2), np.int32)], "int32 are not supported"),
-    ],
-)
-def test_factors_that_do_not_fit_are_refused(factors, message):
-    refuses(message, FactoredMatrix.of, kronecker.square_dyadic(4), factors)
+def test_parameters_and_operations_are_those_of_the_papers(block_structure):
+    structure = block_structure
+    (o, i), r = (structure.rows, structure.cols), structure.rank
+    if isinstance(structure, LowRank):
+        wanted = r * (i + o)
+    elif isinstance(structure, Monarch):
+        wanted = structure.b1 * structure.b2 * r * (structure.p + structure.q)
+    else:
+        wanted = r * (i + o + structure.b1 * structure.b2)
+    matrix = FactoredMatrix.random(structure)
+    assert structure.parameters == wanted == sum(weights.size for weights in matrix.factors)
+    assert structure.flops(7) == 14 * wanted
+
+
+def test_the_dense_matrix_is_that_of_the_definition(block_structure):
+    """Low-rank: U V; blocks k, l of Monarch: U[k, :, l] V[l, :, k], of BLAST: U[k] diag(S[:, k, l]) V[l]."""
+    structure = block_structure
+    factors = structure.draw(np.random.default_rng(0), "float64")
+    full = np.array(FactoredMatrix.of(structure, factors).dense())
+    if isinstance(structure, LowRank):
+        np.testing.assert_allclose(full, factors[0] @ factors[1], atol=1e-12)
+        assert np.linalg.matrix_rank(full) == structure.rank
+        return
+    blocks = blocks_of(structure, full)
+    for k, row in np.ndindex(structure.b2, structure.b1):
+        if isinstance(structure, Monarch):
+            wanted = factors[0][k, :, row] @ factors[1][row, :, k]
+        else:
+            wanted = (factors[0][k] * factors[1][:, k, row]) @ factors[2][row]
+        np.testing.assert_allclose(blocks[k, :, row], wanted, atol=1e-12)
+        assert np.linalg.matrix_rank(blocks[k, :, row]) == min(structure.rank, structure.p, structure.q)
+    if getattr(structure, "interleaved", False):
+        np.testing.assert_array_equal(full[structure.block_order].reshape(blocks.shape), blocks)
+
+
+def test_layouts_of_the_papers_are_read_and_written(block_structure):
+    structure = block_structure
+    matrix = FactoredMatrix.random(structure, dtype="float64")
+    for scales in SCALES if isinstance(structure, Blast) else SCALES[:1]:
+        given = block_low_rank.to_layout(matrix, scales)
+        found = block_low_rank.from_layout(structure, given["V"], given["U"], given.get("S"), scales)
+        for mine, other in zip(matrix.factors, found.factors, strict=True):
+            np.testing.assert_array_equal(mine, other)
+    if isinstance(structure, Blast) and structure.rank not in (structure.p, structure.q):
+        published = block_low_rank.from_layout(
+            structure, matrix.factors[2], matrix.factors[0], matrix.factors[1].transpose(1, 2, 0), "b2,b1,r"
+        )
+        np.testing.assert_array_equal(published.dense(), matrix.dense())
+
+
+def test_the_papers_formulas_of_blast_and_monarch_matrices():
+    structure = Blast(8, 6, 3, 2, 3)
+    matrix = FactoredMatrix.random(structure, dtype="float64")
+    given = block_low_rank.to_layout(matrix)
+    x = np.random.default_rng(3).standard_normal((5, 6))
+    y = np.empty((5, 8))
+    for k in range(2):
+        parts = [(x[:, 2 * i : 2 * i + 2] @ given["V"][i]) * given["S"][i, k] for i in range(3)]
+        y[:, 4 * k : 4 * k + 4] = sum(parts) @ given["U"][k]
+    np.testing.assert_allclose(block_low_rank.matmul(matrix, x), y)
+    structure = Monarch(8, 6, 3, 2, 2, interleaved=True)
+    matrix = FactoredMatrix.random(structure, dtype="float64")
+    given = block_low_rank.to_layout(matrix)
+    x = np.random.default_rng(3).standard_normal((5, 6))
+    inner = x.reshape(5, 3, 2).swapaxes(0, 1) @ given["V"].swapaxes(1, 2)  # (b1, n, r b2), b2 innermost
+    inner = inner.reshape(3, 5, 2, 2).transpose(3, 1, 0, 2).reshape(2, 5, 6)  # (b2, n, b1 r), r innermost
+    blocks = inner @ given["U"].swapaxes(1, 2)  # (b2, n, q)
+    np.testing.assert_allclose(block_low_rank.matmul(matrix, x), blocks.transpose(1, 2, 0).reshape(5, 8))
+
+
+def test_every_structure_is_a_kronecker_sparse_chain():
+    for structure in (
+        Monarch(24, 36, 3, 4, 5, interleaved=True),
+        Monarch(6, 6, 6, 1, 1, interleaved=True),
+        Blast(24, 36, 3, 4, 7),
+        Blast(10, 9, 1, 1, 9),
+        LowRank(9, 7, 4),
+    ):
+        matrix = FactoredMatrix.random(structure, dtype="float64")
+        chain = block_low_rank.to_kronecker(matrix)
+        np.testing.assert_allclose(chain.dense(), matrix.dense(), atol=1e-12)
+        back = block_low_rank.from_kronecker(chain)
+        np.testing.assert_array_equal(back.dense(), matrix.dense())
+        assert back.structure.sizes[:2] == structure.sizes[:2]
+    assert block_low_rank.from_kronecker(chain).structure == structure
+    patterns = [kronecker.Pattern(1, 6, 15, 4), kronecker.Pattern(3, 20, 12, 1)]
+    chain = kronecker.FactoredMatrix.random(patterns)
+    assert block_low_rank.from_kronecker(chain).structure == Monarch(24, 36, 3, 4, 5, interleaved=True)
+
+
+def test_bfloat16_is_converted_without_torch(structure):
+    matrix = FactoredMatrix.random(structure)
+    bits = matrix.astype("bfloat16")
+    assert {one.dtype for one in bits.factors} == {np.dtype(np.uint16)}
+    for mine, other in zip(bits.astype("float64").factors, matrix.factors, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=2**-8)
+    assert FactoredMatrix.of(structure, bits.factors).dtype == "bfloat16"
+    np.testing.assert_array_equal(bits.dense(), bits.astype("float32").dense())
+    refuses("can't become int32; choose one of float16", matrix.astype, "int32")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_what_is_saved_is_loaded(tmp_path, suffix, structure):
+    path = tmp_path / f"k{suffix}"
+    for dtype in ("float16", "float32", "float64", "complex64"):
+        matrix = FactoredMatrix.random(structure, dtype=dtype)
+        kronecker.save(path, matrix)
+        found = kronecker.load(path)
+        assert (found.structure, found.dtype) == (structure, dtype)
+        for mine, other in zip(matrix.factors, found.factors, strict=True):
+            np.testing.assert_array_equal(mine, other)
+    assert is_operand_file(path)
+    assert not is_operand_file(tmp_path / "none.npz")
+
+
+def test_bfloat16_is_drawn_and_stored_as_its_bits(tmp_path):
+    drawn = FactoredMatrix.random(kronecker.Pattern(1, 2, 2, 2), dtype="bfloat16")
+    rounded = FactoredMatrix.random(kronecker.Pattern(1, 2, 2, 2)).astype("bfloat16")
+    np.testing.assert_array_equal(drawn.factors[0], rounded.factors[0])
+    bits = np.arange(8, dtype=np.uint16).reshape(1, 2, 2, 2)
+    matrix = FactoredMatrix(kronecker.KroneckerSparse((kronecker.Pattern(1, 2, 2, 2),)), (bits,), "bfloat16")
+    kronecker.save(tmp_path / "k.safetensors", matrix)
+    found = kronecker.load(tmp_path / "k.safetensors")
+    assert found.dtype == "bfloat16"
+    np.testing.assert_array_equal(found.factors[0], bits)
+    refuses("holds no bfloat16", kronecker.save, tmp_path / "k.npz", matrix)
+    with pytest.raises(PlanError, match="holds no complex128"):
+        kronecker.save(tmp_path / "k.safetensors", FactoredMatrix.random(kronecker.dense(2, 2), dtype="complex128"))
+    refuses("must end in", kronecker.save, tmp_path / "k.bin", matrix)
+
+
+@each("arrays, message", __file__, "files")
+def test_files_that_hold_none_name_what_is_wrong(tmp_path, arrays, message):
+    path = tmp_path / "bad.npz"
+    np.savez(path, **{name: array(one) if isinstance(one, str) else np.array(one) for name, one in arrays.items()})
+    with pytest.raises(SchemeFormatError, match=message) as caught:
+        kronecker.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_damaged_files_are_refused(tmp_path):
+    path = tmp_path / "k.npz"
+    kronecker.save(path, FactoredMatrix.random(kronecker.dense(8, 8)))
+    content = path.read_bytes()
+    for cut in (0, 10, len(content) // 2, len(content) - 4):
+        path.write_bytes(content[:cut])
+        with pytest.raises(SchemeFormatError):
+            kronecker.load(path)
+    other = tmp_path / "k.safetensors"
+    for structure in (kronecker.dense(8, 8), LowRank(8, 8, 2)):
+        kronecker.save(other, FactoredMatrix.random(structure))
+        other.write_bytes(other.read_bytes()[:-8])
+        refuses_with(SchemeFormatError, "file does not hold them", kronecker.load, other)
+    refuses_with(SchemeFormatError, "can't be read", kronecker.load, tmp_path / "missing.npz")
+    refuses_with(SchemeFormatError, "can't be read", kronecker.load, tmp_path / "missing")
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_changed_bytes_never_raise_anything_else(tmp_path, compressed):
+    """Flipped bytes, and the flag of encryption: the matrix is read, or one line says why not."""
+    matrix = FactoredMatrix.random(kronecker.monarch(16, 16, 4))
+    path, rng = tmp_path / "k.npz", np.random.default_rng(0)
+    write = np.savez_compressed if compressed else np.savez
+    patterns = np.array([one.sizes for one in matrix.patterns])
+    write(path, patterns=patterns, **{f"factor{i}": weights for i, weights in enumerate(matrix.factors, 1)})
+    content = path.read_bytes()
+    seen = set()
+    for _ in range(300):
+        changed = bytearray(content)
+        for place in rng.integers(0, len(content), rng.integers(1, 4)):
+            changed[place] = rng.integers(0, 256)
+        path.write_bytes(changed)
+        try:
+            is_operand_file(path)
+            kronecker.load(path)
+        except SchemeFormatError as error:
+            seen.add(str(error))
+    assert len(seen) > 5
+    locked = bytearray(content)
+    for start, flags in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        place = locked.find(start)
+        while place >= 0:
+            locked[place + flags] |= 1
+            place = locked.find(start, place + 1)
+    path.write_bytes(locked)
+    refuses_with(SchemeFormatError, "encrypted", kronecker.load, path)

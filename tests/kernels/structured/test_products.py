@@ -1,8 +1,8 @@
-"""Products by factored matrices on a processor: every strategy against the definition, plans, bad input."""
+"""Products by factored matrices on a processor: every strategy against the definition, plans, transforms, operators."""
 
 import itertools
+import sys
 import tracemalloc
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,14 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcma import kronecker
-from lcma.errors import PlanError
-from lcma.kernels import decision_for, machine_for, strategies, tune
+from lcma.kernels import Layout, Pool, decision_for, machine_for, strategies, tune
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.cpu.bench import CpuBench
-from lcma.kernels.cpu.workspace import Pool
 from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, matmul
-from lcma.kernels.request import Layout
 from lcma.kernels.structured.cpu import ViewProduct
 from lcma.kernels.structured.rewrites import REWRITES
 from lcma.workbench.bench.baselines.kronecker import by_bmm
@@ -122,7 +119,7 @@ def test_half_precision_is_computed_in_float32_and_rounded_once(structure, draw)
     np.testing.assert_array_equal(found, wide.astype(np.float16))
 
 
-def test_plans_are_explained():
+def test_plans_are_explained_and_a_dense_matrix_is_within_the_callers_leave():
     request = factored_request(KroneckerSparse.of(kronecker.monarch(64, 64, 8)), 4096, "float32")
     decision = decision_for(request)
     assert decision.plan.candidate.family == "structured"
@@ -133,17 +130,16 @@ def test_plans_are_explained():
     refused = {one["strategy"]: one["refused"] for one in found["considered"]}
     assert "allow it with max_extra_bytes" in refused["dense"]
     assert refused["slabs"] is None
+    allowed = factored_request(KroneckerSparse.of(Pattern(1, 16, 16, 4)), 64, max_extra_bytes=12288)
+    assert decision_for(allowed, strategy="dense").plan.candidate.strategy == "dense"
 
 
-def test_an_aliased_result_is_written_last(draw):
+def test_an_aliased_result_is_written_last_whatever_the_threads(draw):
     matrix, x = FactoredMatrix.random(Pattern(2, 4, 4, 5), dtype="float64"), draw((40, 33))
     truth = matrix.dense() @ x
     request = factored_request(matrix.structure, 33, "float64", "bsl")
     decision_for(request, strategy="slabs").plan.build().run(matrix.factors, x, x)
     np.testing.assert_allclose(x, truth)
-
-
-def test_a_plan_does_not_depend_on_the_threads(draw):
     matrix, x = FactoredMatrix.random(kronecker.monarch(24, 36, 3)), draw((36, 1000), "float32")
     core = ViewProduct(matrix.structure, 1000, "float32", False, True, 128)
     results = []
@@ -153,17 +149,6 @@ def test_a_plan_does_not_depend_on_the_threads(draw):
             core.run(matrix.factors, x, out, arena, threads)
         results.append(out)
     np.testing.assert_array_equal(*results)
-
-
-def test_dense_needs_the_callers_leave():
-    structure = KroneckerSparse.of(Pattern(1, 16, 16, 4))
-    with pytest.raises(PlanError, match="takes 12288 bytes more than the factors; allow it with max_extra_bytes"):
-        decision_for(factored_request(structure, 64), strategy="dense")
-    allowed = factored_request(structure, 64, max_extra_bytes=12288)
-    assert decision_for(allowed, strategy="dense").plan.candidate.strategy == "dense"
-    refuses("at least 0", factored_request, structure, 64, max_extra_bytes=-1)
-    with pytest.raises(PlanError, match="dense matrix takes 16 bytes more"):
-        matmul(FactoredMatrix.random(LowRank(4, 6, 2)), np.ones((3, 6), np.float32), strategy="dense")
 
 
 def test_wisdom_outranks_predictions(home):
@@ -188,21 +173,6 @@ def test_the_bench_draws_operands_and_measures_the_error(structure):
     assert bench.errors(request, factors, x)(out) > 0.01
 
 
-@pytest.mark.parametrize(
-    ("x", "layout", "message"),
-    [
-        (np.zeros((5, 29), np.float32), "bsf", r"must have shape \(..., 30\)"),
-        (np.zeros((30, 5), np.float32), "bsf", 'pass layout="bsl"'),
-        (np.zeros((5, 30), np.float32), "bsl", 'pass layout="bsf"'),
-        (np.zeros((30, 5), np.float64), "bsl", "x is float64 and the matrix float32"),
-        (np.zeros((30, 5), np.float32), "nchw", "layout must be"),
-    ],
-)
-@pytest.mark.parametrize("structure", [Pattern(2, 4, 3, 5), LowRank(40, 30, 2)], ids=["pattern", "low-rank"])
-def test_operands_that_do_not_fit_are_refused(structure, x, layout, message):
-    refuses(message, matmul, FactoredMatrix.random(structure), x, layout)
-
-
 def test_an_executor_refuses_what_it_was_not_planned_for():
     matrix, x = FactoredMatrix.random(Pattern(2, 4, 3, 5)), np.zeros((30, 8), np.float32)
     executor = decision_for(factored_request(matrix.structure, 8, order="bsl"), strategy="slabs").plan.build()
@@ -221,13 +191,6 @@ def test_an_executor_refuses_what_it_was_not_planned_for():
     ):
         refuses(message, run.run, *arguments)
     refuses("out must be", matmul, matrix, x, "bsl", out=np.zeros((8, 40), np.float32).T)
-
-
-def test_requests_that_no_strategy_runs_are_refused():
-    request = factored_request(LowRank(4, 6, 2), 3)
-    refuses("one matrix X", decision_for, replace(request, batch_b=(2,)))
-    with pytest.raises(PlanError, match="dtype int8 is not supported"):
-        decision_for(factored_request(LowRank(4, 6, 2), 3, "int8"), strategy="strided")
 
 
 SMALL = 1 << 18
@@ -266,3 +229,73 @@ def test_copies_would_be_seen():
     pattern = Pattern(2, 64, 64, 4)
     matrix, x = FactoredMatrix.random((pattern,)), np.ones((512, 8192), np.float32)
     assert peak_of(lambda: by_bmm(matrix.factors[0], pattern, x, np.empty_like(x))) > 2 * x.nbytes
+
+
+ROUNDING = {"complex64": 1e-6, "complex128": 1e-14}
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("size", [2, 16, 24, 60, 256, 4096])
+def test_it_is_the_transform(size, dtype):
+    rng = np.random.default_rng(size)
+    x = (rng.standard_normal((5, size)) + 1j * rng.standard_normal((5, size))).astype(dtype)
+    transform = kronecker.dft(size, dtype)
+    truth = np.fft.fft(x.astype(np.complex128))
+    for found in (transform.apply(x), transform.apply(np.ascontiguousarray(x.T), "bsl").T):
+        assert found.dtype == dtype
+        assert np.linalg.norm(found - truth) <= ROUNDING[dtype] * np.linalg.norm(truth)
+
+
+def test_the_factors_of_radix_2_are_the_square_dyadic_ones_and_sizes_fit():
+    transform = kronecker.dft(32, radix=2)
+    assert transform.matrix.patterns == kronecker.square_dyadic(32)
+    assert len(kronecker.dft(4096).matrix.patterns) == 3
+    full = kronecker.dft(12, "complex128").matrix.dense()[:, np.argsort(kronecker.dft(12).order)]
+    np.testing.assert_allclose(full, np.fft.fft(np.eye(12)), atol=1e-13)
+    refuses("of 8 points", kronecker.dft(8).apply, np.zeros((3, 4), np.complex64))
+
+
+def test_a_layer_of_its_factors_transforms_tensors_and_their_gradients():
+    torch = pytest.importorskip("torch")
+    from lcma import KSLinear
+
+    transform = kronecker.dft(24, "complex128")
+    layer, order = KSLinear.from_matrix(transform.matrix), torch.from_numpy(transform.order)
+    x = torch.randn(3, 24, dtype=torch.complex128, requires_grad=True)
+    truth, weights = torch.fft.fft(x), torch.randn(3, 24, dtype=torch.complex128)
+    torch.testing.assert_close(layer(x[:, order]), truth)
+    (found,) = torch.autograd.grad((layer(x[:, order]) * weights).abs().sum(), x)
+    (wanted,) = torch.autograd.grad((truth * weights).abs().sum(), x)
+    torch.testing.assert_close(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_the_operator_is_the_matrix_and_its_adjoint(dtype):
+    pytest.importorskip("scipy")
+    matrix = FactoredMatrix.random(kronecker.monarch(24, 36, 3), dtype=dtype)
+    operator, full = kronecker.linear_operator(matrix), matrix.dense()
+    assert (operator.shape, operator.dtype) == (full.shape, full.dtype)
+    rng, rtol = np.random.default_rng(0), 1e-4 if dtype == "float32" else 1e-12
+    x, y = rng.standard_normal((36, 5)), rng.standard_normal((24, 5))
+    np.testing.assert_allclose(operator @ x, full @ x, rtol, rtol)
+    np.testing.assert_allclose(operator @ x[:, 0], full @ x[:, 0], rtol, rtol)
+    np.testing.assert_allclose(operator @ x[:, :1], full @ x[:, :1], rtol, rtol)
+    np.testing.assert_allclose(operator.H @ y, full.conj().T @ y, rtol, rtol)
+    np.testing.assert_allclose(operator.H @ y[:, 0], full.conj().T @ y[:, 0], rtol, rtol)
+    np.testing.assert_allclose(operator @ (x + 1j * x), full @ (x + 1j * x), rtol, rtol)
+
+
+def test_least_squares_by_scipy_solves():
+    linalg = pytest.importorskip("scipy.sparse.linalg")
+    matrix = FactoredMatrix.random(kronecker.Pattern(2, 12, 4, 3), dtype="float64")
+    x = np.random.default_rng(0).standard_normal(24)
+    found = linalg.lsmr(kronecker.linear_operator(matrix), matrix.dense() @ x, atol=1e-14, btol=1e-14, conlim=0)[0]
+    np.testing.assert_allclose(found, x, rtol=1e-6, atol=1e-6)
+
+
+def test_what_cannot_be_viewed_is_refused(monkeypatch):
+    matrix = FactoredMatrix.random(kronecker.dense(4, 4), dtype="float16")
+    if "scipy" in sys.modules:
+        refuses("convert the matrix to float32", kronecker.linear_operator, matrix)
+    monkeypatch.setitem(sys.modules, "scipy.sparse.linalg", None)
+    refuses("pip install", kronecker.linear_operator, matrix)

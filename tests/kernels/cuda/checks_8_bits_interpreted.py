@@ -1,13 +1,19 @@
-"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: products in e4m3 on CPU tensors, against numpy."""
+"""Run with TRITON_INTERPRET=1 by test_triton_kernels.py: products in e4m3 and of int8 on CPU tensors."""
+
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
 
 from lcma.kernels.cuda import fp8, fp8_naive
+from lcma.kernels.cuda.int8 import BY_KERNEL, launch_int8, multiply, packed_columns
 from lcma.kernels.cuda.packed_product import packed_executor
+from lcma.kernels.cuda.tiles import Tile
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
+
+from ..canvases import written
 
 SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
 DTYPES = [torch.float16, torch.float32]
@@ -38,11 +44,12 @@ def test_operands_are_quantised_to_the_same_bits(sizes, dtype):
     np.testing.assert_array_equal(found.scales.t()[: scales.shape[0]].numpy(), scales)
 
 
-def test_operands_of_any_strides():
+def test_operands_of_any_strides_and_of_zeros():
     a, b = operands(40, 300, 150, torch.float32)
     for quantised in (lambda x: fp8.quantised_rows(x).bits.view(torch.uint8), lambda x: fp8.packed_columns(x.mT)):
         for x in (a, b.mT):
             assert torch.equal(quantised(x.mT.contiguous().mT), quantised(x.contiguous()))
+    assert (fp8.quantised_rows(torch.zeros(20, 130)).scales == 1).all()
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf, -torch.inf])
@@ -56,10 +63,6 @@ def test_an_entry_that_is_not_finite_becomes_nan_and_changes_no_other(bad):
     assert differs.nonzero().tolist() == [[2, 150]]
     assert found.bits.float()[2, 150].isnan()
     assert torch.equal(found.scales, clean.scales)
-
-
-def test_blocks_of_zeros_have_the_scale_1():
-    assert (fp8.quantised_rows(torch.zeros(20, 130)).scales == 1).all()
 
 
 def product_of_bits(a, b, out):
@@ -112,3 +115,45 @@ def test_a_packed_operand_is_read_instead_of_b(monkeypatch, by_reference):
     assert torch.equal(dispatch.run(recipe, a, torch.zeros_like(b), packed=packed), expected)
     batch = dispatch.run(recipe, a.view(2, 3, 130), b, packed=packed)
     assert torch.equal(batch, expected.view(2, 3, 20))
+
+
+TILE = Tile(32, 64, 64, 4, 3)
+
+
+def drawn(*shape, most=127):
+    """Entries at the ends of the range for the most part: there overflows show."""
+    torch.manual_seed(sum(shape))
+    values = torch.randint(-most, most + 1, shape)
+    return torch.where(torch.rand(shape) < 0.7, values.sign() * most, values).to(torch.int8)
+
+
+def exactly(a, b):
+    return (a.long() @ b.long()).to(torch.int32)
+
+
+@pytest.mark.parametrize("sizes", [(40, 64, 70), (33, 200, 65), (32, 7, 64), (1, 130, 1)])
+def test_products_are_exact_within_their_tensor(sizes):
+    m, k, n = sizes
+    left, right = drawn(m, k), drawn(n, k)
+    found = written(lambda out: launch_int8(left, right, out, TILE), (m, n), torch.int32)
+    assert torch.equal(found, exactly(left, right.T))
+
+
+@pytest.mark.parametrize("order", ["rows", "columns"])
+def test_products_are_exact_at_the_end_of_the_range(order):
+    m, k, n = 21, 45, 37
+    a, b = drawn(m, k), drawn(k, n)
+    if order == "columns":
+        a, b = (x.mT.contiguous().mT for x in (a, b))
+    executor = packed_executor(Request(m, k, n, "int8", device="cuda", max_abs=127), BY_KERNEL, 0)
+    assert torch.equal(written(partial(executor.run, a, b), (m, n), torch.int32), exactly(a, b))
+    prepared = executor.prepare(b)
+    assert torch.equal(executor.run(a, prepared), exactly(a, b))
+
+
+def test_operands_in_whole_segments_are_not_copied():
+    a, b = drawn(20, 64), drawn(48, 64).mT
+    assert packed_columns(b).data_ptr() == b.data_ptr()
+    out = torch.empty((20, 48), dtype=torch.int32)
+    multiply(a, packed_columns(b), out)
+    assert torch.equal(out, exactly(a, b))
