@@ -82,11 +82,6 @@ def test_pairs_of_general_and_triangular_matrices_are_the_targets_that_recurse(n
     assert lcma.parse_target(name).name == same
 
 
-def test_too_large_a_pair_is_refused():
-    with pytest.raises(TargetError, match="more than 4096 terms"):
-        lcma.parse_target("128x128x128:ss")
-
-
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=[pytest.mark.slow] if place % 3 else []) for place, path in enumerate(STRUCTURED)],

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import TargetError
 from lcma.schemes_db import Q
 from lcma.schemes_db.algebra import naive, tensor
 from lcma.schemes_db.constructions import change_of_basis, direct_sum
@@ -154,24 +153,10 @@ def test_the_best_groups_have_the_largest_gain(data):
     assert reached == (exhaustive(found, gain) if found else 0)
 
 
-@pytest.mark.parametrize(("groups", "message"), [
-    ([Group("n", (0, 2))], "share no factor"),
-    ([Group("n", (0, 99))], "has no group"),
-    ([Group("x", (0, 1))], "has no group"),
-    ([Group("n", (0, 1)), Group("m", (0, 4))], "stands in two groups"),
-])  # fmt: skip
-def test_groups_that_are_none_are_refused(groups, message):
-    with pytest.raises(TargetError, match=message):
-        uneven_product(full((2, 2, 2)), ((1, 1), (1, 1), (1, 1)), [full((1, 1, 1)), full((1, 1, 2))], groups)
-
-
 def test_the_text_of_groups():
     groups = (Group("k", (5, 7)), Group("n", (0, 3)))
     assert parse_groups(";".join(map(str, groups))) == groups
     assert parse_groups("") == ()
-    for text in ("n", "n:x", "n:0:1"):
-        with pytest.raises(TargetError, match="names no groups"):
-            parse_groups(text)
 
 
 def test_another_basis_has_the_same_groups():

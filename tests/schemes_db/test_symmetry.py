@@ -8,8 +8,6 @@ from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS, SIDES, Triangle, attention_schemes, derive, orbit, triangle_of
 from lcma.schemes_db.target import Target, parse_target
 
-from ..refusal import refuses
-
 STORED = ("eca-stage1", "eca-stage2", "4x4x4-tri-out-r34")
 
 
@@ -56,14 +54,3 @@ def test_an_orbit_has_at_most_twelve_members_and_no_two_alike(strassen):
     assert len(orbit(lcma.resolve("eca-stage1")[0])) == 12
     assert 1 <= len(orbit(strassen)) <= 12
     assert len(orbit(lcma.naive(Target.general(1, 1, 1)))) == 1
-
-
-def test_what_has_no_triangle_gives_none(strassen):
-    refuses("no rotation", attention_schemes, strassen)
-    refuses("square grid", attention_schemes, lcma.naive(parse_target("3x2x3:tri-out")))
-
-
-def test_a_scheme_for_scalars_only_is_refused():
-    target = parse_target("2x2x2:tri-out")
-    scalar = Target(2, 2, 2, target.a, target.b, target.c, block_recursive=False)
-    refuses("scalars only", derive, lcma.naive(scalar), target)

@@ -103,9 +103,7 @@ def test_what_is_left_of_half_blocks_is_a_triangle_of_blocks(form):
         lcma.parse_target(f"3x3x3:{form}").cut(2, 3, 4)
 
 
-def test_a_half_block_can_not_be_cut_by_one_grid():
-    with pytest.raises(lcma.TargetError, match="half blocks"):
-        lcma.parse_target("2x2x2:tri-left").tensor(Target.general(2, 2, 2))
+def test_half_blocks_of_an_inner_target_stay_half():
     outer_general = Target.general(2, 1, 1).tensor(lcma.parse_target("2x2x2:tri-left"))
     assert outer_general.a[2] == (Kind.LOWER, Kind.ABSENT)
 

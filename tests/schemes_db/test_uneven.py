@@ -1,12 +1,10 @@
 """Products of blocks of unequal sizes."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import TargetError
 from lcma.schemes_db.algebra import naive, permute, tensor
 from lcma.schemes_db.constructions import change_of_basis, direct_sum
 from lcma.schemes_db.uneven import product_shapes, uneven_product
@@ -91,16 +89,3 @@ def test_products_that_lose_a_factor_are_left_out(strassen):
     made = uneven_product(outer, sizes, [full(shape) for shape in set(shapes)])
     assert made.rank == sum(np.prod(shape) for shape in shapes) - 1
     assert lcma.check(made).ok
-
-
-def test_what_does_not_fit_is_refused(strassen):
-    with pytest.raises(TargetError, match="are not those of"):
-        product_shapes(strassen, ((2, 1), (1, 1), (1,)))
-    with pytest.raises(TargetError, match="1 or more"):
-        product_shapes(strassen, ((2, 0), (1, 1), (1, 1)))
-    with pytest.raises(TargetError, match="give a scheme for it"):
-        uneven_product(strassen, ((2, 1), (1, 1), (1, 1)), [full((1, 1, 1))])
-    with pytest.raises(TargetError, match="have no product"):
-        uneven_product(strassen, ((2, 2), (2, 2), (2, 2)), [strassen.over_z2()])
-    with pytest.raises(TargetError, match="not a general target"):
-        uneven_product(strassen, ((2, 2), (2, 2), (2, 2)), [naive(lcma.parse_target("2x2x2:tri-left"))])

@@ -9,8 +9,6 @@ from lcma.schemes_db.resolve import resolve
 from lcma.search.format_moves.borders import align_basis_with_border
 from lcma.search.format_moves.corners import starts_for
 
-from ..refusal import refuses
-
 
 def scrambled(name: str) -> Scheme:
     """A kept scheme modulo 2 in a basis that has few unit matrices."""
@@ -47,13 +45,6 @@ def test_detours_lead_to_other_bases():
     assert len({one.digest for one in found}) > 1
     best = align_basis_with_border(scheme, "k", np.random.default_rng(0))
     assert max(products_at_border(one, "k") for one in found) <= products_at_border(best, "k")
-
-
-def test_a_basis_is_for_full_products_modulo_2_of_moderate_sides():
-    rng = np.random.default_rng(0)
-    refuses("over Z2 with sides up to 32, not 3x3x3 over Z", align_basis_with_border, resolve("laderman")[0], "m", rng)
-    refuses("sides up to 32", align_basis_with_border, resolve("naive:2x2x33")[0].over_z2(), "n", rng)
-    refuses("axis 'x' is not known", align_basis_with_border, scrambled("laderman"), "x", rng)
 
 
 def test_starts_meet_their_border_and_are_all_different():

@@ -2,7 +2,6 @@
 
 import pytest
 
-from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Target, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
@@ -10,7 +9,7 @@ from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.shipped import shipped
 from lcma.search.improve.directed import AIMS, DirectedWalk, Front, score_of
 from lcma.search.improve.folder import ImproveConfig
-from lcma.search.improve.run import improve, plan
+from lcma.search.improve.run import plan
 from lcma.search.improve.structured import FrontUpdater
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
@@ -142,8 +141,5 @@ def keeper_schemes(target: Target):
     return best, flat(naive(target))
 
 
-def test_what_has_no_directed_walks_is_said():
-    with pytest.raises(PlanError, match="over Z2 and Z, not over ZT"):
-        improve([TRIANGLE.name], ring="ZT", seconds=1, device="twin")
-    config = ImproveConfig(targets=(TRIANGLE.name,), device="twin")
-    assert plan(config).fronts == {"3x3x3:tri-left": "17 = 9 + 8"}
+def test_a_plan_names_the_front_of_a_structured_target():
+    assert plan(ImproveConfig(targets=(TRIANGLE.name,), device="twin")).fronts == {TRIANGLE.name: "17 = 9 + 8"}

@@ -12,8 +12,6 @@ from lcma.search.format_moves.corners import restricted
 from lcma.search.starts import mask_start
 from lcma.verify import certify
 
-from ..refusal import refuses
-
 MASKS = {
     "tridiagonal": ("FF../FFF./.FFF/..FF", 34),
     "prefix of 2": ("FF../FF../FFF./FFFF", 38),
@@ -45,7 +43,6 @@ def test_a_general_scheme_restricted_to_random_blocks_is_exact(seed):
             continue
         found = restricted(resolve(whole)[0], target)
         assert certify(found).rank == found.rank <= resolve(whole)[0].rank
-    refuses("can't be restricted", restricted, resolve("strassen")[0], target)
 
 
 def test_a_mask_starts_from_the_better_of_its_blocks_and_the_full_product(home):
@@ -69,7 +66,6 @@ def test_walks_on_a_mask_start_from_the_restricted_scheme_and_from_naive(home):
     start = mask_start(target, Z)
     config = RunConfig(HALVES, ring="Z2", rounds=1, start=start, naive_too=True)
     assert [terms.rank for terms in config.starts] == [start.rank, naive(target).rank]
-    refuses("naive_too is for walks from a start", RunConfig, HALVES, rounds=1, naive_too=True)
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("twin", marks=pytest.mark.slow)])

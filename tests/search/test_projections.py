@@ -12,8 +12,6 @@ from lcma.search import find
 from lcma.search.format_moves.corners import starts_for
 from lcma.search.format_moves.projections import _projected, directions, projections
 
-from ..refusal import refuses
-
 
 @pytest.mark.parametrize("name", ["strassen", "laderman", "2x3x4", "3x4x5"])
 @pytest.mark.parametrize("axis", "mkn")
@@ -61,13 +59,6 @@ def test_the_ranks_are_those_of_any_basis(axis):
     moved = change_of_basis(scheme, *(np.tri(size, dtype=np.int64) for size in scheme.target.shape))
     before, after = (np.bincount(directions(one.over_z2(), axis)[2]) for one in (scheme, moved))
     assert before.tolist() == after.tolist()
-
-
-def test_only_full_products_modulo_2_are_projected():
-    scheme = resolve("2x3x4")[0]
-    refuses("over Z", projections, scheme, "m", 1, np.random.default_rng(0))
-    refuses("axis", projections, scheme.over_z2(), "x", 1, np.random.default_rng(0))
-    refuses("4x4x4:tri-out", projections, resolve("4x4x4-tri-out-r34")[0].over_z2(), "m", 1, np.random.default_rng(0))
 
 
 def test_a_search_from_a_larger_format_begins_at_its_best_projection():

@@ -11,8 +11,6 @@ from lcma.search.flipgraph.walkers import pack_start
 from lcma.search.format_moves.symmetric import NAIVE_SIZE, is_invariant, nested_sum, symmetric_starts
 from lcma.search.terms.pairs import PairTerms
 
-from ..refusal import refuses
-
 
 def strassen():
     """A scheme modulo 2 that is invariant."""
@@ -32,12 +30,6 @@ def test_a_nested_sum_is_invariant_and_exact(axis):
     assert whole.rank == 7 + 12
     assert certify(whole).digest == whole.digest
     assert is_invariant(whole)
-
-
-def test_what_encloses_no_other_is_refused():
-    refuses("odd number of blocks along m", nested_sum, plain((3, 2, 2)), plain((2, 2, 2)), "m")
-    refuses("choose one of m, k, n", nested_sum, plain((2, 2, 2)), plain((2, 2, 2)), "x")
-    refuses("take them modulo 2", nested_sum, naive(Target.general(2, 2, 2)), plain((2, 2, 2)), "m")
 
 
 def test_small_formats_start_from_the_naive_scheme():

@@ -18,8 +18,6 @@ from lcma.search.triples.unimodular import energy, log_determinant, log_inverse,
 from lcma.verify import certify
 from lcma.workbench.cli import main
 
-from ..refusal import refuses
-
 SIGNS = list(product((1, -1), repeat=2))
 
 
@@ -59,11 +57,6 @@ def test_a_triple_is_a_scheme_of_rank_seven(s, u):
     scheme = scheme_of(strassen_arrangement(s, u))
     assert (scheme.rank, scheme.ring, scheme.ternary) == (7, Z, True)
     certify(scheme)
-
-
-def test_inner_products_without_enough_triples_are_no_scheme():
-    plain = strassen_arrangement()
-    refuses("span 3 of 4", scheme_of, Arrangement(plain.rows, plain.cols, np.array([2, 2, 0])))
 
 
 def arrangements(p, n, count):
@@ -191,10 +184,6 @@ def test_a_search_without_a_rank_descends():
     result = find("2x2x3", method="triples", ring="Z2", seed=1, rounds=2, steps=20_000)
     assert result.best.rank == 11
     assert result.best.ring == Z2
-
-
-def test_an_annealer_refuses_the_rank_of_the_naive_scheme():
-    refuses("rank 18 already", Annealer, Target.general(2, 3, 3), 18, seed=0, index=0)
 
 
 def test_sides_and_usual_ranks():

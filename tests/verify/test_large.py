@@ -167,12 +167,6 @@ def test_commands_that_keep_or_use_it_refuse_in_one_line(command, tmp_path, home
     assert "neither kept nor run" in err
 
 
-def test_a_power_tower_is_refused():
-    text = "[[[1,[((((9^100)^100)^100)^100)],1]]]"
-    with pytest.raises(SchemeFormatError, match="beyond 2"):
-        formats.parse_text(text.replace("[", "{").replace("]", "}"), "mathematica")
-
-
 def test_integer_arrays_choose_their_type():
     assert integer_array([1, -(2**61)]).dtype == np.int64
     assert integer_array([1], 2**70).dtype == object
