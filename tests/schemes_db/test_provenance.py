@@ -175,38 +175,6 @@ def by_digest(digest):
     return next(one for one in every_shipped().values() if one.digest == digest)
 
 
-def test_what_can_not_be_repeated_is_skipped_where_its_result_is_kept(home, capsys):
-    assert main(["show", "5x5x5-r93", "--reproduce"]) == 3
-    out = capsys.readouterr().out
-    assert "not repeatable: the code has changed since" in out
-    assert "from the result of step 1, which can't be repeated, the others make the same scheme" in out
-    assert main(["show", "3x3x3-tri-left-r17", "--reproduce"]) == 3
-    assert "step 1 (search" in (text := capsys.readouterr().err)
-    assert "its result is not kept" in text
-    assert main(["show", "3x3x3-r23-additions", "--reproduce"]) == 3
-    assert "limited by time" in capsys.readouterr().err
-    assert main(["show", "3x3x3-tri-left-r17"]) == 0
-    assert "not kept)" in capsys.readouterr().out
-
-
-def test_show_repeats_a_search_and_tells_what_it_can_not(home, capsys):
-    assert main(["show", "laderman", "--reproduce"]) == 3
-    assert "it was printed, not computed" in capsys.readouterr().err
-    assert main(["compose", "2x2x7", "--add"]) == 0
-    with Catalog.open() as catalog:
-        (entry,) = catalog.entries(origin="user")
-        catalog.alias("sevens", entry.digest)
-    capsys.readouterr()
-    assert main(["show", "sevens", "--reproduce"]) == 0
-    assert "make the same scheme: <2x2x7:25 over Z>" in capsys.readouterr().out
-    assert main(["show", "sevens", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert shown["aliases"] == ["sevens"]
-    assert shown["steps"][-1]["do"] in ("sum", "rotate", "transpose")
-    assert main(["show", "sevens"]) == 0
-    assert "# also called: sevens" in capsys.readouterr().out
-
-
 def test_every_command_of_a_shipped_scheme_is_allowed():
     commands = {
         step.value("command")

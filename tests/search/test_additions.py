@@ -186,9 +186,6 @@ def test_all_formats_are_compared_with_the_tables(home, tmp_path, capsys, monkey
     assert written.additions == rows["2x2x4"]["additions"] == 26
     assert main(["additions", "--all"]) == 0
     assert "formats with a count in the tables are at or below it" in capsys.readouterr().out
-    for arguments in (["additions"], ["additions", "--all", "strassen"]):
-        assert main(arguments) == 2
-        assert "name schemes, or give --all" in capsys.readouterr().err
     (tmp_path / "file").write_text("")
     assert main(["additions", "--all", "--out", str(tmp_path / "file")]) != 0
     assert "can't be made" in capsys.readouterr().err

@@ -8,8 +8,6 @@ from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.shipped import shipped
 from lcma.search.improve.directed import AIMS, DirectedWalk, Front, score_of
-from lcma.search.improve.folder import ImproveConfig
-from lcma.search.improve.run import plan
 from lcma.search.improve.structured import FrontUpdater
 from lcma.verify import certify
 from lcma.workbench.finds import kept_line
@@ -139,7 +137,3 @@ def keeper_schemes(target: Target):
         best = min(updater.starts(target), key=lambda scheme: scheme.rank)
     assert (best.ring, best.rank) == (Z2, 17)
     return best, flat(naive(target))
-
-
-def test_a_plan_names_the_front_of_a_structured_target():
-    assert plan(ImproveConfig(targets=(TRIANGLE.name,), device="twin")).fronts == {TRIANGLE.name: "17 = 9 + 8"}

@@ -143,12 +143,6 @@ def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, 
     assert not json.loads(captured.out)["closed"]
 
 
-@pytest.mark.parametrize("device", ["cpu", "twin"])
-def test_a_format_that_nothing_is_known_of_is_refused(home, device, capsys):
-    assert main(["improve", "2x2x17", "--time", "1s", "--device", device]) == 2
-    assert "the table of best known ranks has no 2x2x17" in capsys.readouterr().err
-
-
 def test_the_ways_to_a_format_are_exact_and_near_the_least():
     pools = {
         (2, 3, 3): [resolve("2x3x3")[0]],
@@ -315,11 +309,6 @@ def test_compositions_of_an_improvement_over_z_have_no_fractions(home):
     with CatalogueUpdater(Z, 1) as updater:
         (start,) = updater.pool((3, 3, 12))
         assert (start.rank, start.ring) == (updater.rank("Z", (3, 3, 12)), Z)
-
-
-def test_a_format_that_no_walk_holds_is_not_improved_over_ternary_ones(home, capsys):
-    assert main(["improve", "2x9x9", "--ring", "ZT", "--time", "1s"]) == 3
-    assert "2x9x9 has a factor of more than 64 blocks: no walk holds it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("device", ["cpu", "twin"])

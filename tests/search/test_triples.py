@@ -16,7 +16,6 @@ from lcma.search.triples.kernel import anneal, candidates, choose, draw_candidat
 from lcma.search.triples.span import InnerProducts, gain, randomize, span_without, total, work_space
 from lcma.search.triples.unimodular import energy, log_determinant, log_inverse, lower
 from lcma.verify import certify
-from lcma.workbench.cli import main
 
 SIGNS = list(product((1, -1), repeat=2))
 
@@ -190,14 +189,3 @@ def test_sides_and_usual_ranks():
     assert sides(Target.general(5, 2, 3)) == (3, 5)
     ranks = [usual_rank(Target.general(2, p, n)) for p, n in ((2, 2), (2, 3), (3, 3), (4, 4), (8, 8))]
     assert ranks == [7, 11, 15, 26, 100]
-
-
-def test_the_command_prints_no_flips(home, capsys):
-    command = ["search", "2x2x3", "--by", "triples", "--rank", "11", "--seed", "1"]
-    assert main([*command, "--dry-run"]) == 0
-    shown = capsys.readouterr()
-    assert "4 annealings of 50000 steps a round" in shown.out
-    assert main([*command, "--rounds", "9", "--walks", "1"]) == 0
-    shown = capsys.readouterr()
-    assert "found <2x2x3:11 over Z>" in shown.out
-    assert "flips" not in shown.out + shown.err

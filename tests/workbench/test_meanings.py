@@ -67,15 +67,3 @@ def test_a_target_means_a_shipped_scheme(sheared, run):
         assert lcma.resolve("mine", catalog)[0].digest == moved.digest
         assert lcma.resolve("2x2x3:12", catalog)[0].digest == sheared.digest
         assert lcma.resolve("2x2x3", catalog)[0].rank == 11
-
-
-def test_a_composition_says_whose_schemes_it_used(home, run):
-    mine = lcma.resolve("naive:1x1x17")[0].replace(name="seventeen")
-    with Catalog.open() as catalog:
-        catalog.add(mine, lcma.certify(mine))
-    strassen = lcma.resolve("strassen")[0].digest[:16]
-    assert run("compose", "2x2x2", "--dry-run")[1].startswith(f"2x2x2:7 scheme {strassen}, shipped as strassen\n")
-    out = run("compose", "1x1x17", "--dry-run")[1]
-    assert out.startswith(f"1x1x17:17 scheme {mine.digest[:16]}, your own seventeen\n")
-    part = run.json("compose", "1x1x17", "--dry-run")["composition"]
-    assert (part["name"], part["origin"]) == ("seventeen", "user")

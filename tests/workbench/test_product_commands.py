@@ -51,27 +51,6 @@ def matrices(tmp_path):
     return lambda name: tmp_path / f"{name}.npy"
 
 
-def test_run_plans_by_itself(run, matrices, tmp_path):
-    out = tmp_path / "c.safetensors"
-    text = run.ok("run", "auto", matrices("q"), matrices("w"), "--out", f"{out}:c", "--check")
-    assert text.startswith("vendor: 48x20x31 float32 on cpu: ")
-    assert "check: relative error" in text
-    np.testing.assert_allclose(
-        read_operand(f"{out}:c").matrix, np.load(matrices("q")) @ np.load(matrices("w")), atol=1e-5
-    )
-    # What was written is an operand of the next product.
-    assert run("run", "auto", f"{out}:c", matrices("w"))[0] == 3
-    assert run("run", "auto", matrices("p"), f"{out}:c", "--levels", 0, "--check")[0] == 0
-
-
-def test_run_takes_strategies_methods_and_schemes_by_level(run, matrices):
-    q, w = matrices("q"), matrices("w")
-    assert run.ok("run", "strassen", q, w, "--strategy", "scheme:loop", "--check").startswith("scheme 2x2x2:7, loop: ")
-    assert run.ok("run", "strassen/winograd", q, w, "--strategy", "scheme:batched", "--check").startswith(
-        "scheme (2x2x2:7 2x2x2:7), batched: "
-    )
-
-
 @pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128", "bfloat16"])
 def test_run_multiplies_every_dtype_of_a_processor(run, matrices, dtype, tmp_path):
     out = tmp_path / "c.npy"
@@ -178,23 +157,6 @@ def test_plan_explains_products_of_every_kind_alike(run, no_gpu):
             assert sum(mine) == pytest.approx(data["predicted_seconds"])
             assert data["margins"]
             assert data["considered"][0]["seconds"] == pytest.approx(data["predicted_seconds"])
-
-
-def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
-    text = run.ok(*PLANNED, "--scheme", "strassen", "--levels", 2, "--strategy", "scheme:loop")
-    assert "plan:      scheme 2x2x2:7 * 2x2x2:7, loop: named" in text
-    assert run.json(*PLANNED, "--strategy", "vendor")["strategy"] == "vendor"
-    assert run.json(*PLANNED, "--strategy", "scheme:tasks")["method"] == "tasks"
-
-
-def test_plan_explains_products_in_8_bits(run, no_gpu):
-    text = run.ok("plan", 8192, 8192, 8192, "--dtype", "fp8", "--device", "cuda", "--explain")
-    assert ("fp8-vendor" in text, "Quantise A" in text, "in e4m3" in text) == (True, True, True)
-
-
-def test_plan_knows_the_published_machines(run, no_gpu):
-    text = run.ok("plan", 8192, 8192, 8192, "--device", "cuda", "--profile", "nvidia-h200")
-    assert "NVIDIA H200 (published, nvidia-h200)" in text
 
 
 @pytest.mark.parametrize("rate", ["1e30", "1" + 30 * "0", "1e-300"])
