@@ -11,12 +11,20 @@ import pytest
 import lcma
 from lcma.errors import LcmaError, PlanError
 
+
+def file(content, name="file"):
+    """Write a file in the working directory; return its name."""
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return name
+
+
 SHORT = {
     "np": np,
     "lcma": lcma,
     "scheme": lambda name: lcma.resolve(name)[0],
     "target": lcma.parse_target,
     "general": lcma.Target.general,
+    "file": file,
 }
 """Names that the calls of every table may use."""
 
@@ -44,8 +52,8 @@ def wrong_calls(test_file):
     return pytest.mark.parametrize(("modules", "call", "error"), rows)
 
 
-def value_of(modules, call):
-    """The value of an expression with names of some modules."""
+def value_of(modules, call, **names):
+    """The value of an expression with names of some modules, and others that are given."""
     used = {node.id for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Name)}
     found = {
         name: getattr(module, name)
@@ -53,13 +61,13 @@ def value_of(modules, call):
         for name in used
         if hasattr(module, name)
     }
-    return eval(call, found | SHORT)
+    return eval(call, found | SHORT | names)
 
 
-def refuses_as_said(modules, call, error):
+def refuses_as_said(modules, call, error, **names):
     """Check that a call of a table raises an error of its class, of one line that matches its pattern."""
     kind, _, message = error.partition(": ")
     with pytest.raises(LcmaError, match=message) as caught:
-        value_of(modules, call)
+        value_of(modules, call, **names)
     assert type(caught.value).__name__ == kind, caught.value
     assert "\n" not in str(caught.value)

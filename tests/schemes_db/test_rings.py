@@ -1,4 +1,3 @@
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -7,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import SchemeFormatError
 from lcma.schemes_db import Q, Z
 from lcma.schemes_db.formats import lcma_json, parse_text
 from lcma.schemes_db.gaussian import Gaussian, gaussian, parse_number, simplest
@@ -16,7 +14,7 @@ from lcma.schemes_db.scheme import Scheme
 from lcma.verify.exact import check_exact
 from lcma.verify.randomized import check_randomized
 
-from ..refusal import refuses, refuses_with
+from ..refusal import refuses
 
 fractions = st.fractions(min_value=-9, max_value=9, max_denominator=7)
 
@@ -129,12 +127,6 @@ def test_wrong_schemes_over_q_i_are_rejected_and_counted(seed):
             for (row, col), cols in zip((outcome.first.a, outcome.first.b, outcome.first.c), (1, 2, 2), strict=True)
         )
         assert got[index] != 0
-
-
-def test_imaginary_parts_need_their_ring(strassen):
-    data = lcma_json.to_json(strassen)
-    data["products"][0]["u"]["1,1"] = "1+i"
-    refuses_with(SchemeFormatError, "imaginary part", parse_text, json.dumps(data))
 
 
 def test_compositions_over_q_and_q_i(strassen):
