@@ -85,9 +85,6 @@ def test_exp_dialects():
         assert parse_text(text + zero)[0].scheme.rank == 4
 
 
-# fmt: on
-
-
 def test_unknown_fields_are_noted_and_a_foreign_certificate_is_dropped(strassen):
     data = lcma_json.to_json(strassen, lcma.certify(lcma.resolve("winograd")[0]))
     data["mood"] = "good"

@@ -8,8 +8,6 @@ import lcma
 from lcma.workbench.analysis import causal
 from lcma.workbench.analysis.counts import MODELS, PRINTED, Operations, operations, saved, standard, traffic
 
-from ..refusal import refuses
-
 
 @pytest.mark.parametrize("product", ["QK", "PV"])
 @pytest.mark.parametrize("levels", [0, 1, 3])
@@ -62,8 +60,3 @@ def test_the_command_counts_measures_and_draws(home, run, tmp_path, monkeypatch)
     assert {row["product"] for row in errors} == {"QK", "PV"}
     worst = {row["dtype"]: float(row["max"]) for row in errors if row["by"] == "eca-stage1"}
     assert 0 < worst["float32"] < worst["float16"] < worst["bfloat16"] < 0.1
-
-
-def test_other_schemes_are_refused(strassen):
-    refuses("no rotation", operations, strassen, "QK", 64, 64)
-    refuses("at least 0", operations, strassen, "QK", 64, 64, -1)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
 from lcma.workbench.analysis.pebbling import blocks_beyond, sums_of, weights
 
 
@@ -40,8 +39,3 @@ def test_no_order_of_the_products_needs_less(name):
     assert possible(columns, sums, len(columns) + beyond)
     assert beyond > 0
     assert not possible(columns, sums, len(columns) + beyond - 1)
-
-
-def test_fractions_are_refused():
-    with pytest.raises(PlanError, match="over Z"):
-        blocks_beyond(lcma.resolve("4x4x4-r47-mod2")[0])
