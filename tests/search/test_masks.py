@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import lcma
 from lcma.schemes_db import Z, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.resolve import resolve
@@ -11,23 +10,6 @@ from lcma.search import RunConfig, find, score_of
 from lcma.search.format_moves.corners import restricted
 from lcma.search.starts import mask_start
 from lcma.verify import certify
-
-MASKS = {
-    "tridiagonal": ("FF../FFF./.FFF/..FF", 34),
-    "prefix of 2": ("FF../FF../FFF./FFFF", 38),
-    "band of 3": ("F.../FF../FFF./.FFF", 32),
-    "as BigBird": ("FFFF/FFF./FFFF/F.FF", 48),
-}
-
-
-@pytest.mark.parametrize("name", MASKS)
-def test_a_mask_is_computed_with_fewer_products_than_blocks(name):
-    rows, rank = MASKS[name]
-    whole = "/".join(["FFFF"] * 4)
-    result = find(f"4x4x4:blocks({whole},{whole},{rows})", rank=rank, seed=0, steps=200_000, rounds=40)
-    assert result.best.rank <= rank < len(result.target.terms)
-    assert result.best.ring is Z
-    assert lcma.check(result.best).ok
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -13,7 +13,6 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
-from lcma.schemes_db.shipped import shipped
 from lcma.search import LadderPlan, Policy, RunFolderError, find, merge, resume, status
 from lcma.search.runs.folder import RunFolder
 from lcma.search.runs.record import Record
@@ -22,6 +21,7 @@ from lcma.verify import certify
 from lcma.workbench.interrupts import Interrupts
 
 from ..refusal import refuses, refuses_with
+from .searches import SEARCHES, searched
 
 # Many short rounds that find much, so that a kill falls between two checkpoints.
 COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "walks": 4, "steps": 20_000, "count": 10**6}
@@ -134,35 +134,12 @@ def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_pa
         assert one.scheme.provenance.seed == 3
 
 
-RESUMED = {
-    "no rank": (3, 8, {"target": "3x3x3", "ring": "Z2", "steps": 20_000, "seed": 2}),
-    "ternary": (5, 12, {**COURSE, "walk": "flip-zt", "target": "2x2x3", "ring": "ZT", "rank": 11}),
-    "cyclic": (5, 12, {**COURSE, "walk": "flip-c3"}),
-    "ladder on a GPU": (
-        9,
-        24,
-        {**TWIN, "ladder": ("2x3x3:15",), "plan": LadderPlan(passed=4, linger=3, leave=6, tries=2)},
-    ),
-    "triples": (2, 3, {"target": "2x2x2", "rank": 7, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
-    "least squares": (3, 20, {"target": "2x2x2", "rank": 7, "ring": "Q", "method": "least-squares", "seed": 2}),
-    "groups": (
-        2,
-        4,
-        {"target": "3x3x3", "objective": "groups:1x2x2", "start": "3x3x3-r23", "seed": 3, "walks": 2, "steps": 100_000},
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", RESUMED)
+@pytest.mark.parametrize("kind", SEARCHES["resumed"])
 def test_every_kind_of_run_goes_on_as_if_nothing_had_been(tmp_path, kind):
-    first, rounds, course = RESUMED[kind]
-    course = {"count": 100, **course}
-    if "start" in course:
-        course["start"] = shipped(course["start"]).scheme
-    if course.get("method") == "least-squares":
-        course |= {"count": 4, "steps": 20}
-    whole = find(**course, rounds=rounds, out=tmp_path / "whole")
-    find(**course, rounds=first, out=tmp_path / "run")
+    course = {"count": 100, **SEARCHES["resumed"][kind]}
+    first, rounds = course.pop("first"), course["rounds"]
+    whole = searched(course, out=tmp_path / "whole")
+    searched(course, rounds=first, out=tmp_path / "run")
     again = resume(tmp_path / "run", rounds=rounds, jobs=1 if "device" in course else 2)
     assert [one.digest for one in again.schemes] == [one.digest for one in whole.schemes]
     assert [step.origin.digest for step in again.steps] == [step.origin.digest for step in whole.steps]

@@ -7,7 +7,7 @@ import pytest
 
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
-from lcma.search import find, make_walker
+from lcma.search import make_walker
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
 from lcma.search.terms.bits import reverse_bits
@@ -105,14 +105,6 @@ def test_cubes_of_a_reversible_start_of_6_are_of_neighbours():
     assert sorted(start.cubes.tolist()) == sorted((1 << 7 * i) | (1 << 7 * (i + 1)) for i in (0, 2, 4))
     assert holds(start.packed())
     reversible(start)  # refuses what reversal does not map to itself
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("walk", ["flip-z2", "flip-z2:0,1,1"])
-def test_a_run_lifts_what_it_finds(walk):
-    result = find("2x2x3", rank=11, ring="Z", walk=walk, seed=1, rounds=20, steps=100_000)
-    assert result.finds[0].scheme.rank == 11
-    assert result.finds[0].scheme.ring.name == "Z"
 
 
 @pytest.mark.parametrize(

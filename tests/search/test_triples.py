@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from lcma.schemes_db import Target, Z
-from lcma.schemes_db.ring import Z2
-from lcma.search import find
 from lcma.search.triples.annealer import Annealer, _entries, sides, usual_rank
 from lcma.search.triples.arrangement import Arrangement, independent_rows
 from lcma.search.triples.construct import scheme_of
@@ -165,24 +163,6 @@ def test_an_annealer_continues_from_its_state():
     first, second = ([scheme.digest for scheme in annealer.advance(60_000)] for annealer in (one, other))
     assert first == second
     assert first
-
-
-@pytest.mark.parametrize(
-    ("name", "rank"),
-    [("3x2x4", 20), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("4x4x2", 26), ("2x4x7", 45)))],
-)
-def test_a_search_finds_the_best_known_rank(name, rank):
-    result = find(name, rank=rank, method="triples", seed=1, seconds=60)
-    assert result.best.rank == rank
-    assert (result.best.target.name, result.best.ring) == (name, Z)
-    assert result.finds[0].certificate == certify(result.best)
-    assert result.best.provenance.relation == "annealing of Strassen triples"
-
-
-def test_a_search_without_a_rank_descends():
-    result = find("2x2x3", method="triples", ring="Z2", seed=1, rounds=2, steps=20_000)
-    assert result.best.rank == 11
-    assert result.best.ring == Z2
 
 
 def test_sides_and_usual_ranks():
