@@ -205,26 +205,6 @@ def test_tune_measures_keeps_and_goes_on(run, small_sums, tmp_path):
     assert "ratio to baseline" in run.ok("tune", 60, 50, 40, "--again", "--rounds", 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "lacks the column k"),
-        ("m,k\n1,2\n", "lacks the column n"),
-        ("m,k,n,colour\n", "has an unknown column 'colour'"),
-        ("m,k,n\n", "names no product"),
-        ("m,k,n\n1,2\n", ":2: m, k and n"),
-        ("m,k,n\n1,2,0\n", ":2: m, k and n"),
-        ("m,k,n\n1,2,3,4\n", ":2: m, k and n"),
-        ("m,k,n,causal\n1,2,3,sideways\n", "write qk, pv"),
-        ("m,k,n\n1,2,\udcff\n", "no CSV"),
-    ],
-)
-def test_files_that_are_no_shapes_are_refused_in_one_line(run, tmp_path, text, message):
-    path = tmp_path / "shapes.csv"
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    run.refused(65, message, "tune", "--from", path)
-
-
 def test_wrong_candidates_are_never_stored(run, small_sums, monkeypatch):
     monkeypatch.setattr(CpuBench, "errors", lambda *_: lambda product: float("nan"))
     run.refused(1, "nothing was stored", "tune", 30, 30, 30)
