@@ -54,3 +54,11 @@ def test_every_field_of_filters_is_tried_and_documented():
     for name in FIELDS:
         assert any(re.match(rf"{name}([=<>!~]|$)", one) for row in FILTERS for one in row["where"]), name
         assert f"`{name}`" in page, name
+
+
+def test_the_cache_is_shown_and_cleared(run, home):
+    (home / "cache" / "kernels").mkdir(parents=True)
+    (home / "cache" / "kernels" / "x").write_text("0123")
+    assert run.json("cache")["bytes"] == 4
+    assert "cleared" in run("cache", "--clear")[1]
+    assert run.json("cache")["files"] == 0

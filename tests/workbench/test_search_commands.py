@@ -14,6 +14,8 @@ from lcma.errors import CatalogError
 from lcma.schemes_db.catalog import Catalog
 from lcma.search.improve import catalogue, general
 from lcma.search.improve.folder import ImproveFolder
+from lcma.search.improve.run import ImprovementPlan
+from lcma.workbench.commands import improve
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -102,3 +104,11 @@ def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, numbe
     rounds = run.json("status", folder)[0]["rounds"]
     assert run("resume", folder, "--rounds", rounds + 2)[0] == 1
     assert run.json("status", folder)[0]["rounds"] == rounds + 2
+
+
+def test_improve_hands_retry_to_the_run(run, monkeypatch):
+    seen = []
+    monkeypatch.setattr(improve, "plan", lambda config: seen.append(config.retry) or ImprovementPlan([], {}))
+    for more in ((), ("--retry",)):
+        assert run("improve", "2x2x2", "--dry-run", *more)[0] == 0
+    assert seen == [False, True]

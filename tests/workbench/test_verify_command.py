@@ -98,19 +98,6 @@ def test_a_certificate_that_claims_too_much_is_refused(run, folder, tmp_path, pa
     run.refused(1, words, "--recheck", file)
 
 
-def test_stability_is_shown_beside_the_proof(run, folder, tmp_path):
-    code, out, _ = run(folder / "b.exp", "--stability")
-    lines = [line for line in out.splitlines() if "stability:" in line]
-    assert code == 0
-    assert "growth factor 12, prefactor 5" in lines[0]
-    assert [line.split()[1] for line in lines[1:]] == ["float64", "float32", "float16"]
-    figures = run.json(folder / "b.exp", "--stability")["stability"]
-    assert all(0 < one["error"] < one["bound"] for one in figures["measured"])
-    (tmp_path / "z2.json").write_text(lcma_json.render(lcma.resolve("strassen")[0].over_z2()))
-    assert "nothing to measure" in run(tmp_path / "z2.json", "--stability")[1]
-    assert run.json(tmp_path / "z2.json", "--stability")["stability"] is None
-
-
 def test_nothing_heavy_is_imported(folder):
     code = (
         "import sys; from lcma.workbench import cli; code = cli.main(['verify', '-q', sys.argv[1]]); "
@@ -119,23 +106,3 @@ def test_nothing_heavy_is_imported(folder):
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder / "b.exp")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_rounded_coefficients_are_one_line_and_exit_1(run, tmp_path, strassen):
-    path = tmp_path / "rounded.txt"
-    factors = [factor.dense.reshape(7, 4).T / 3 for factor in strassen.factors]
-    rows = ["\n".join(" ".join(f"{x * scale:.9g}" for x in row) for row in f) for f, scale in zip(factors, (1, 9, 3))]  # noqa: B905
-    path.write_text("\n#\n".join(rows) + "\n")
-    code, out, err = run(path)
-    assert (code, err, out.count("\n")) == (1, "", 1)
-    assert out.startswith("FAIL 2x2x2 rank 7: coefficients are rounded, largest residual ")
-    assert f"rounded to multiples of 1/3 it is exact over Q, digest {strassen.digest[:12]}" in out
-    code, out, _ = run(path, "--json", "--stability")
-    data = json.loads(out)
-    assert (code, data["ok"], data["approximate"], data["rounded_digest"]) == (1, False, "float", strassen.digest)
-    assert run(path, "--quiet")[1].startswith("FAIL")
-    assert run(tmp_path, "--certificate", tmp_path / "kept")[0] == 1
-    assert not (tmp_path / "kept").exists()
-    assert run.of("convert")(path, tmp_path / "out.json")[0] == 1
-    run.of("convert").ok("--round", path, tmp_path / "out.json")
-    assert lcma.load(tmp_path / "out.json")[0] == strassen
