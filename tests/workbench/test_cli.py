@@ -2,12 +2,10 @@ import shlex
 from importlib import import_module
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 
 import lcma
 from lcma.home import data_folder
-from lcma.schemes_db.formats import lcma_json, written
 from lcma.schemes_db.shipped import shipped_names
 from lcma.workbench import cli
 from lcma.workbench.demo import NEXT, break_even, draw, multiply
@@ -16,58 +14,11 @@ from lcma.workbench.help import summary
 pytestmark = pytest.mark.usefixtures("home")
 
 
-@pytest.fixture
-def files(tmp_path):
-    """A valid file, one that holds mod 2 only, a wrong one and one that is no scheme."""
-    text = written.exp(lcma.resolve("strassen")[0])
-    contents = {
-        "good.exp": text,
-        "mod2.exp": text.replace("(a11+a22)", "(a11-a22)", 1),
-        "wrong.exp": text.replace("a11", "a12", 1),
-        "no.txt": "no scheme\n",
-    }
-    for name, content in contents.items():
-        (tmp_path / name).write_text(content)
-    return {name.partition(".")[0]: tmp_path / name for name in contents}
-
-
 def test_every_command_has_help_that_agrees_with_the_list(run):
     out = run.ok("--help")
     for name in cli.COMMANDS:
         assert f"\n  {name} " in out
         assert " ".join(run.ok(name, "--help").split("\n\n")[1].split()).startswith(summary(name))
-
-
-@pytest.fixture
-def matrices(tmp_path):
-    rng = np.random.default_rng(0)
-    arrays = {
-        "a": rng.standard_normal((37, 23)).astype(np.float32),
-        "b": rng.standard_normal((23, 41)).astype(np.float32),
-        "i": rng.integers(-9, 9, (10, 11)),
-        "j": rng.integers(-9, 9, (11, 12)),
-        "c": np.ones((3, 3), np.complex64),
-        "s": np.ones((3, 3), np.int8),
-        "v": np.ones(3),
-    }
-    for name, array in arrays.items():
-        np.save(tmp_path / f"{name}.npy", array)
-    return lambda name: tmp_path / f"{name}.npy"
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"\x93NUMPY", b"hello", b"PK\x03\x04", b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'shape'"]
-)
-def test_run_refuses_what_is_no_matrix(run, tmp_path, matrices, content):
-    bad = tmp_path / "bad.npy"
-    bad.write_bytes(content)
-    run.refused(65, "", "run", "strassen", bad, matrices("b"))
-
-
-def test_run_refuses_pickles(run, tmp_path, matrices):
-    bad = tmp_path / "bad.npy"
-    np.save(bad, np.array([[{}]], dtype=object), allow_pickle=True)
-    assert run("run", "strassen", bad, matrices("b"))[0] == 65
 
 
 def test_time_prints_ratios_and_records_them(run):
@@ -104,25 +55,6 @@ def test_an_interrupt_is_130(run, monkeypatch):
 
 def test_no_colour_off_a_terminal(run):
     assert "\x1b" not in run("list")[1]
-
-
-def test_a_catalogue_from_a_newer_version_is_refused(run, home):
-    import sqlite3
-
-    run("list")
-    with sqlite3.connect(home / "data" / "catalog.db") as connection:
-        connection.execute("PRAGMA user_version = 999")
-    connection.close()
-    run.refused(3, "", "list")
-
-
-def test_lcma_json_is_a_fixed_point(run, tmp_path):
-    path = tmp_path / "s.json"
-    text = run("export", "winograd")[1]
-    path.write_text(text)
-    assert run("export", path)[1].count('"proofs"') == 1
-    scheme = lcma.load(path)[0]
-    assert lcma_json.render(scheme, lcma.schemes_db.shipped.shipped("winograd").certificate) == text
 
 
 def test_the_demo_goes_the_whole_road(run):

@@ -6,8 +6,6 @@ import re
 import numpy as np
 import pytest
 
-from lcma.kernels import safetensors
-from lcma.kernels.bfloat16 import bfloat16_bits
 from lcma.kernels.cpu import memory
 from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.cpu.hardware import machine_id
@@ -18,7 +16,6 @@ from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.profiles import forget_profiles, keep_profile, published
 from lcma.kernels.plans import tuning
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
-from lcma.workbench.matrix_files import read_operand
 from lcma.workbench.products import FACTORS, Device, sizes_of
 
 DTYPES = ("float32", "float64", "complex64", "bfloat16")
@@ -49,29 +46,6 @@ def matrices(tmp_path):
     for name, shape in arrays.items():
         np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float32))
     return lambda name: tmp_path / f"{name}.npy"
-
-
-@pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128", "bfloat16"])
-def test_run_multiplies_every_dtype_of_a_processor(run, matrices, dtype, tmp_path):
-    out = tmp_path / "c.npy"
-    options = ("--strategy", "vendor", "--dtype", dtype, "--check", "--out", out)
-    assert f"48x20x31 {dtype} on cpu" in run.ok("run", "auto", matrices("q"), matrices("w"), *options)
-    truth = np.load(matrices("q")).astype(float) @ np.load(matrices("w"))
-    assert np.linalg.norm(np.load(out) - truth) <= (2e-2 if dtype == "bfloat16" else 1e-6) * np.linalg.norm(truth)
-
-
-def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
-    rng = np.random.default_rng(1)
-    a, b = (bfloat16_bits(rng.standard_normal((9, 9)).astype(np.float32)) for _ in range(2))
-    path = tmp_path / "layer.safetensors"
-    path.write_bytes(safetensors.pack({"a": ("BF16", a), "b": ("BF16", b)}))
-    product = ("run", "auto", f"{path}:a", f"{path}:b", "--strategy", "vendor", "--check", "--out")
-    assert "bfloat16" in run.ok(*product, tmp_path / "c.safetensors")
-    assert read_operand(str(tmp_path / "c.safetensors")).dtype == "bfloat16"
-    other = tmp_path / "other.safetensors"
-    other.write_bytes(path.read_bytes())
-    for file in (path, other):
-        run.refused(3, "would lose it", *product, f"{file}:c", "--force")
 
 
 @pytest.mark.parametrize("name", list(ATTENTION_PRODUCTS))
