@@ -1,4 +1,4 @@
-"""Run folders: a run that is killed, interrupted, locked or out of disk loses nothing and can be resumed."""
+"""Runs that are killed, interrupted, stopped in a round, locked or out of disk lose nothing and can be resumed."""
 
 import errno
 import json
@@ -14,6 +14,7 @@ import pytest
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
 from lcma.search import LadderPlan, Policy, RunFolderError, find, merge, resume, status
+from lcma.search.runs import walk_run
 from lcma.search.runs.folder import RunFolder
 from lcma.search.runs.record import Record
 from lcma.search.runs.snapshot import restore, snapshot
@@ -305,3 +306,40 @@ def test_a_run_of_stages_reports_its_stage(tmp_path):
     assert [step.origin for step in run_status.steps] == [step.origin for step in result.steps]
     assert run_status.to_json()["steps"] == [step.scheme.digest for step in result.steps]
     assert 1 <= len(result.steps) <= plan.passed
+
+
+SETTINGS = {"rank": 7, "seed": 3, "walks": 2, "steps": 20_000, "count": 10**6}
+
+
+@pytest.fixture
+def _short_parts(monkeypatch):
+    monkeypatch.setattr(walk_run, "STEPS_AT_ONCE", 4_000)
+
+
+def in_order(result):
+    return [scheme.digest for scheme in result.schemes]
+
+
+@pytest.mark.usefixtures("_short_parts")
+def test_a_broken_round_is_repeated_and_changes_no_find(tmp_path):
+    whole = find("2x2x2", **SETTINGS, rounds=5)
+    calls = []
+
+    def stop():
+        calls.append(time.perf_counter())
+        return len(calls) > 25  # 10 calls a round: within the third
+
+    broken = find("2x2x2", **SETTINGS, rounds=5, out=tmp_path / "run", stop=stop)
+    assert broken.interrupted
+    assert broken.rounds == 2
+    assert status(tmp_path / "run").round <= broken.rounds
+    again = resume(tmp_path / "run")
+    assert in_order(again) == in_order(whole)
+    assert again.rounds == 5
+
+
+@pytest.mark.usefixtures("_short_parts")
+def test_parts_of_a_round_change_no_find(monkeypatch):
+    parts = find("2x2x2", **SETTINGS, rounds=4)
+    monkeypatch.setattr(walk_run, "STEPS_AT_ONCE", 10**9)
+    assert in_order(parts) == in_order(find("2x2x2", **SETTINGS, rounds=4))
