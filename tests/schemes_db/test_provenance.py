@@ -4,6 +4,8 @@ import dataclasses
 import functools
 import json
 import re
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -197,21 +199,7 @@ def test_shipped_searches_give_the_same_scheme_now(home, name, capfd):
     assert re.search("1 step makes the same scheme|2 steps make the same scheme", capfd.readouterr().out)
 
 
-NOT_REPEATED = {
-    "no command": [
-        *("lcma.search.polished(scheme, seconds=6, seed=1)", "lcma search 2x2x2 --time 1s", "lcma search --seed 1"),
-        *("lcma search '2x2x2 --seed 1", "lcma search 2x2x2 3x3x3 --seed 1", "lcma improve 2x2x2 --seed 1"),
-    ],
-    "GPUs": ["--device cuda", "--device=cuda:0", "--device cpu --device cuda"],
-    "files of its own": [
-        *("--out folder", "--out=folder", "--start=file", "--keep /etc/passwd", "--ladder 2x2x1,mask:/etc/passwd"),
-    ],
-    "network": ["--engine ray --address 192.0.2.1:6379", "--address=192.0.2.1:6379", "--workers 9"],
-    "not repeated": ["--seeds 9"],
-    "(mask|tensor) file": [
-        f"lcma search {x} --seed 1" for x in ("mask:/etc/passwd", "'4x4x4:mask(/etc/passwd)'", "'tensor(/etc/passwd)'")
-    ],
-}
+NOT_REPEATED = tomllib.loads(Path(__file__).with_name("not_repeated.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(("text", "reason"), [(text, why) for why, texts in NOT_REPEATED.items() for text in texts])
