@@ -1,8 +1,32 @@
 """A user's mistake is refused in one line."""
 
+import ast
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
 import pytest
 
-from lcma.errors import PlanError
+import lcma
+from lcma.errors import LcmaError, PlanError
+
+
+def file(content, name="file"):
+    """Write a file in the working directory; return its name."""
+    Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return name
+
+
+SHORT = {
+    "np": np,
+    "lcma": lcma,
+    "scheme": lambda name: lcma.resolve(name)[0],
+    "target": lcma.parse_target,
+    "general": lcma.Target.general,
+    "file": file,
+}
+"""Names that the calls of every table may use."""
 
 
 def refuses_with(error, message, call, /, *arguments, **options):
@@ -15,3 +39,35 @@ def refuses_with(error, message, call, /, *arguments, **options):
 def refuses(message, call, /, *arguments, **options):
     """Check that a call raises a PlanError of one line that matches a pattern."""
     refuses_with(PlanError, message, call, *arguments, **options)
+
+
+def wrong_calls(test_file):
+    """Parametrize a test over the calls of wrong_calls.toml beside its file.
+
+    Each table there is named by the modules of the names that its calls use; a value is the class of the error and a
+    pattern of its line.
+    """
+    tables = tomllib.loads(Path(test_file).with_name("wrong_calls.toml").read_text(encoding="utf-8"))
+    rows = [(modules, call, error) for modules, calls in tables.items() for call, error in calls.items()]
+    return pytest.mark.parametrize(("modules", "call", "error"), rows)
+
+
+def value_of(modules, call, **names):
+    """The value of an expression with names of some modules, and others that are given."""
+    used = {node.id for node in ast.walk(ast.parse(call)) if isinstance(node, ast.Name)}
+    found = {
+        name: getattr(module, name)
+        for module in map(import_module, modules.split())
+        for name in used
+        if hasattr(module, name)
+    }
+    return eval(call, found | SHORT | names)
+
+
+def refuses_as_said(modules, call, error, **names):
+    """Check that a call of a table raises an error of its class, of one line that matches its pattern."""
+    kind, _, message = error.partition(": ")
+    with pytest.raises(LcmaError, match=message) as caught:
+        value_of(modules, call, **names)
+    assert type(caught.value).__name__ == kind, caught.value
+    assert "\n" not in str(caught.value)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import operator
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,156 +41,42 @@ def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+RIGHT = tomllib.loads(Path(__file__).with_name("right_calls.toml").read_text(encoding="utf-8"))
+"""The arguments of a right call of every public name."""
+
+
+def model():
+    return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
+
+
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory):
-    """A right call of every public name: its positional and its keyword arguments, made anew each time."""
+def names(tmp_path_factory):
+    """The names in arguments of right calls."""
     folder = tmp_path_factory.mktemp("calls")
     scheme, certificate = lcma.resolve("strassen")
-    file = folder / "strassen.json"
+    file, stored, rng = folder / "strassen.json", folder / "k.npz", np.random.default_rng(0)
     file.write_text(lcma_json.render(scheme, certificate))
-    target, program = lcma.parse_target("2x2x2"), lcma.program_of(scheme)
-    square = np.ones((4, 4))
+    target, program, square = lcma.parse_target("2x2x2"), lcma.program_of(scheme), np.ones((4, 4))
     heads = torch.ones(1, 2, 4, 8)
-
-    def model():
-        return torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8))
-
-    def compressed():
-        lcma.compress_(found := model(), lcma.CompressConfig("low-rank"))
-        return found
-
-    made = {
-        "AccelerateConfig": lambda: ((), {"rows": (512,), "max_extra_bytes": 0, "device": "cpu", "measure": False}),
-        "BitMatrix": lambda: ((np.zeros((2, 1), np.uint64), 5), {}),
-        "BlastLinear": lambda: ((64, 32, 4, 2, True), {}),
-        "Catalog": lambda: ((), {}),
-        "Certificate": lambda: (("2x2x2", "Z", 7, "0" * 64, certificate.proofs, "1"), {}),
-        "CompressConfig": lambda: (("monarch",), {"budget": 0.5, "blocks": 4, "steps": 3, "rank": 1, "tolerance": 0.0}),
-        "FastLinear": lambda: ((8, 8, True), {"scheme": "strassen", "levels": 1, "precision": None}),
-        "KSFeedForward": lambda: (
-            ((2, 3, 4, 5), (2, 4, 3, 5), True, "bsf"),
-            {"approximate": "none", "precision": None},
-        ),
-        "KSLinear": lambda: (((2, 3, 4, 5), True, "bsf"), {"strategy": None, "precision": None}),
-        "LowRankLinear": lambda: ((8, 8, 2, True), {}),
-        "MonarchLinear": lambda: ((64, 32, 4, 2, True), {}),
-        "Prepared": lambda: ((square, 4, "strassen", 1), {}),
-        "Program": lambda: ((target, scheme.ring, program.ops, ()), {}),
-        "Provenance": lambda: (("paper", "a source"), {}),
-        "Ring": lambda: (("Z", 0, False), {}),
-        "Scheme": lambda: ((target, scheme.u, scheme.v, scheme.w, scheme.ring, "", scheme.provenance), {}),
-        "Target": lambda: ((2, 2, 2, target.a, target.b, target.c), {}),
-        "accelerate_": lambda: ((model(), lcma.AccelerateConfig((512,), device="cpu"), None), {}),
-        "causal_attention": lambda: ((heads, heads, heads, None, 0.0, True, 1.0), {"strategy": None, "scheme": None}),
-        "causal_pv": lambda: ((square, square), {"strategy": None, "scheme": None}),
-        "causal_qk": lambda: ((square, square), {"strategy": None, "scheme": None}),
-        "certify": lambda: ((scheme, ("exact",)), {}),
-        "check": lambda: ((scheme, "exact"), {}),
-        "check_program": lambda: ((program,), {}),
-        "check_traced": lambda: ((np.matmul, target), {"sizes": (2, 2, 2), "dtype": "int64", "seed": 1}),
-        "compile_products": lambda: (([],), {"scheme": "auto"}),
-        "compress_": lambda: ((model(), lcma.CompressConfig("low-rank", steps=1), None), {"batch": 8}),
-        "einsum": lambda: (("ij,jk->ik", square, square), {"scheme": "strassen", "levels": 1, "strategy": None}),
-        "learn": lambda: ((), {"seconds": 0.0, "on_event": str}),
-        "evaluate": lambda: ((program, square, square), {}),
-        "find": lambda: (
-            ("2x2x2",),
-            {"rank": 7, "seed": 1, "walks": 1, "steps": 10, "rounds": 1, "jobs": 1, "ring": "Z"},
-        ),
-        "finite": lambda: ((square,), {}),
-        "fold_into": lambda: (
-            ([lcma.MonarchLinear(8, 8, 2, 2, interleaved=True)], torch.nn.Linear(8, 8)),
-            {},
-        ),
-        "lift": lambda: ((lcma.resolve("4x4x4-r47-mod2")[0].over_z2(),), {"tries": 1}),
-        "load": lambda: ((file, "lcma-json", target, scheme.ring), {}),
-        "load_compressed_": lambda: ((model(), file), {}),
-        "masked_matmul": lambda: ((square, square, np.ones((2, 2), bool)), {"scheme": None}),
-        "matmul": lambda: (
-            (square, square, "strassen", 1, None),
-            {"max_error": 1.0, "max_workspace": 1 << 20, "effort": "predict", "learn": False},
-        ),
-        "naive": lambda: ((target, scheme.ring), {}),
-        "parse_ring": lambda: (("Z",), {}),
-        "parse_target": lambda: (("2x2x2", True), {}),
-        "permute": lambda: ((scheme, "kmn"), {}),
-        "plan": lambda: ((square, square, "strassen", 1), {"max_error": 1.0, "strategy": None}),
-        "prepare": lambda: (([(4, 4, 4)], "float32", "strassen"), {}),
-        "program_of": lambda: ((scheme, True), {}),
-        "read_file": lambda: ((file, "lcma-json", target, scheme.ring), {}),
-        "recheck": lambda: ((scheme, certificate), {}),
-        "recheck_file": lambda: ((file,), {}),
-        "resolve": lambda: (("strassen", None), {}),
-        "restore_": lambda: ((model(),), {}),
-        "reverse": lambda: ((scheme,), {}),
-        "rotate": lambda: ((scheme,), {}),
-        "syrk": lambda: ((square, True, False), {"strategy": None, "scheme": None}),
-        "tensor": lambda: ((scheme, scheme), {}),
-        "transpose": lambda: ((scheme,), {}),
-        "trmm": lambda: ((square, square, "left", True, False, False), {"strategy": None, "scheme": None}),
-        "write_file": lambda: ((folder / "new.json", scheme, certificate, "lcma-json"), {"overwrite": True}),
-        "verify_file": lambda: ((file, ("exact",), "lcma-json", target, scheme.ring), {}),
-    }
-    return made
-
-
-@pytest.fixture(scope="module")
-def structured_calls(tmp_path_factory):
-    """A right call of every public name of `lcma.kronecker` and `lcma.block_low_rank`."""
-    file = tmp_path_factory.mktemp("matrices") / "k.npz"
-    patterns = kronecker.monarch(8, 8, 2)
-    pattern = kronecker.Pattern(2, 3, 4, 5)
-    rng = np.random.default_rng(0)
-    found = kronecker.factorize(rng.standard_normal((8, 8)), patterns)
-    dense, chain = rng.standard_normal((8, 8)), found.matrix
+    patterns, pattern = kronecker.monarch(8, 8, 2), kronecker.Pattern(2, 3, 4, 5)
+    chain, dense = kronecker.factorize(rng.standard_normal((8, 8)), patterns).matrix, rng.standard_normal((8, 8))
     monarch = block_low_rank.Monarch(8, 8, 2, 2, 2, interleaved=True)
-    factored = block_low_rank.decompose(dense, monarch)
-    matrix = block_low_rank.FactoredMatrix.of(monarch, factored.factors)
-    papers = block_low_rank.to_layout(matrix)
-    x = np.ones((3, 8), matrix.dtype)
-    options = {"out": None, "strategy": None, "effort": "predict", "max_workspace": None, "max_extra_bytes": 0}
-    kronecker.save(file, chain)
-    return {
-        "kronecker.KroneckerSparse": lambda: ((patterns,), {}),
-        "kronecker.Pattern": lambda: ((2, 3, 4, 5), {}),
-        "kronecker.FactoredMatrix": lambda: ((chain.structure, chain.factors, chain.dtype), {}),
-        "kronecker.block_butterfly": lambda: ((8, 2), {}),
-        "kronecker.deformable_butterfly": lambda: ((patterns,), {}),
-        "kronecker.dense": lambda: ((3, 4), {}),
-        "kronecker.dft": lambda: ((8, "complex64", 4), {}),
-        "kronecker.factorize": lambda: ((dense, patterns, "hierarchical"), {"seed": 1}),
-        "kronecker.from_layout": lambda: ((np.zeros((pattern.rows, pattern.cols)), pattern, "dense"), {}),
-        "kronecker.kaleidoscope": lambda: ((8,), {}),
-        "kronecker.linear_operator": lambda: ((chain,), {}),
-        "kronecker.load": lambda: ((file,), {}),
-        "kronecker.low_rank": lambda: ((8, 8, 2), {}),
-        "kronecker.matmul": lambda: ((chain, x, "bsf"), dict(options)),
-        "kronecker.monarch": lambda: ((8, 8, 2), {}),
-        "kronecker.save": lambda: ((file, chain), {}),
-        "kronecker.square_dyadic": lambda: ((8,), {}),
-        "kronecker.to_layout": lambda: ((np.zeros((2, 5, 3, 4)), pattern, "dense"), {}),
-        "block_low_rank.Blast": lambda: ((8, 8, 2, 2, 3), {}),
-        "block_low_rank.FactoredMatrix": lambda: ((chain.structure, chain.factors, chain.dtype), {}),
-        "block_low_rank.LowRank": lambda: ((8, 8, 2), {}),
-        "block_low_rank.Monarch": lambda: ((8, 8, 2, 2, 2, True), {}),
-        "block_low_rank.decompose": lambda: ((dense, monarch, 3, 0), {"tolerance": 0.0}),
-        "block_low_rank.from_kronecker": lambda: ((block_low_rank.to_kronecker(matrix),), {}),
-        "block_low_rank.from_layout": lambda: ((monarch, papers["V"], papers["U"], None, "b1,b2,r"), {}),
-        "block_low_rank.load": lambda: ((file,), {}),
-        "block_low_rank.matmul": lambda: ((matrix, x, "bsf"), dict(options)),
-        "block_low_rank.save": lambda: ((file, matrix), {}),
-        "block_low_rank.to_kronecker": lambda: ((matrix,), {}),
-        "block_low_rank.to_layout": lambda: ((matrix, "b1,b2,r"), {}),
-    }
+    matrix = block_low_rank.FactoredMatrix.of(monarch, block_low_rank.decompose(dense, monarch).factors)
+    papers, x = block_low_rank.to_layout(matrix), np.ones((3, 8), matrix.dtype)
+    kronecker.save(stored, chain)
+    return {**globals(), **locals()}
+
+
+def arguments(*positional, **named):
+    return positional, named
 
 
 def public_callables():
-    values = {name: getattr(lcma, name) for name in lcma.__all__}
-    return [
-        name
-        for name, value in values.items()
-        if callable(value) and not (inspect.isclass(value) and issubclass(value, Exception))
-    ]
+    """The public functions and classes; those of `lcma.kronecker` and `lcma.block_low_rank` by their module's name."""
+    of = ("", lcma), ("kronecker.", kronecker), ("block_low_rank.", block_low_rank)
+    values = {prefix + name: getattr(module, name) for prefix, module in of for name in module.__all__}
+    errors = {name for name, value in values.items() if inspect.isclass(value) and issubclass(value, Exception)}
+    return [name for name, value in values.items() if callable(value) and name not in errors]
 
 
 def fault_of(call):
@@ -221,21 +110,9 @@ def faults_of(function, right):
 
 
 @pytest.mark.parametrize("name", public_callables())
-def test_a_wrong_call_ends_in_one_line(calls, name):
-    assert faults_of(getattr(lcma, name), calls[name]) == {}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        f"{module.__name__.rpartition('.')[2]}.{name}"
-        for module in (kronecker, block_low_rank)
-        for name in module.__all__
-    ],
-)
-def test_a_wrong_call_of_structured_products_ends_in_one_line(structured_calls, name):
-    module, function = name.split(".")
-    assert faults_of(getattr(getattr(lcma, module), function), structured_calls[name]) == {}
+def test_a_wrong_call_ends_in_one_line(names, name):
+    function = operator.attrgetter(name)(lcma)
+    assert faults_of(function, lambda: eval(f"arguments({RIGHT[name]})", names)) == {}
 
 
 def test_the_message_names_the_mend():

@@ -44,7 +44,11 @@ class Block:
 
 def blocks_of(page: Path) -> list[Block]:
     """The fenced blocks of a page that have a language."""
-    text = page.read_text(encoding="utf-8")
+    return blocks_in(page.read_text(encoding="utf-8"))
+
+
+def blocks_in(text: str) -> list[Block]:
+    """The fenced blocks of a text that have a language."""
     return [
         Block(
             found["language"],
@@ -69,7 +73,7 @@ def masked(text: str) -> list[str]:
 
 
 def matches(wanted: list[str], got: list[str]) -> bool:
-    """Return whether the lines agree; `...` stands for any number of lines, and at a line's end for the rest of it."""
+    """Return whether the lines agree; `...` stands for any number of lines, and within a line for any text."""
     if not wanted:
         return not got
     first, rest = wanted[0], wanted[1:]
@@ -77,8 +81,8 @@ def matches(wanted: list[str], got: list[str]) -> bool:
         return any(matches(rest, got[skipped:]) for skipped in range(len(got) + 1))
     if not got:
         return False
-    same = got[0].startswith(first[:-3].rstrip()) if first.endswith("...") else got[0] == first
-    return same and matches(rest, got[1:])
+    pattern = ".*".join(re.escape(part.strip()) for part in first.split("..."))
+    return re.fullmatch(pattern, got[0]) is not None and matches(rest, got[1:])
 
 
 def commands_of(body: str) -> Iterator[tuple[str, str]]:
@@ -93,6 +97,12 @@ def commands_of(body: str) -> Iterator[tuple[str, str]]:
             output += line
     if command:
         yield command, output
+
+
+def shown_and_code(output: str) -> tuple[str, int]:
+    """What a page shows of a command's output, and the exit code that the output ends with, 0 by default."""
+    found = re.search(r"^\[exit code (\d+)\]\n?\Z", output, re.M)
+    return (output[: found.start()], int(found[1])) if found else (output, 0)
 
 
 def run_page(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
@@ -130,9 +140,7 @@ def run_page(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
 
 
 def _run_command(command: str, wanted: str, where: str, folder: Path, environment: Mapping[str, str]) -> None:
-    found = re.search(r"^\[exit code (\d+)\]\n?\Z", wanted, re.M)
-    code = int(found[1]) if found else 0
-    shown = wanted[: found.start()] if found else wanted
+    shown, code = shown_and_code(wanted)
     ran = subprocess.run(
         ["bash", "-c", command], cwd=folder, env=dict(environment), capture_output=True, text=True, timeout=300
     )

@@ -122,12 +122,6 @@ def test_what_adds_to_an_output_of_a_matrix_is_computed():
     assert "product 1, c11 should be 1, not 2" in judge(reading, "file").headline()
 
 
-@pytest.mark.parametrize("first", ["[[[1]], [[1]], [[1]]]", "[[1, 0, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1]]"])
-def test_a_factor_is_no_scheme_by_itself_beside_others_that_are_no_matrices(first):
-    with pytest.raises(SchemeFormatError, match=r"V has shape \(1,\)"):
-        parse_text(f"U = {first}\nV = [1]\nW = [1]\n")
-
-
 def test_sizes_that_contradict_the_factors_are_named():
     for content in ('{<DATA>, "shape": [2, 2, 3]}', "<ARRAYS>shape = [2, 2, 3]\n"):
         with pytest.raises(SchemeFormatError, match="other sizes are said, but the factors are of 2x2x2:7"):

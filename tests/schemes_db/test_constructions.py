@@ -4,14 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import TargetError
 from lcma.schemes_db import Z2, Q
-from lcma.schemes_db.composition import best_composition, build, oriented
+from lcma.schemes_db.composition import best_composition, build
 from lcma.schemes_db.constructions import change_of_basis, direct_sum, extend, project
 from lcma.schemes_db.invariants import invariants, relation
 from lcma.schemes_db.scheme import Scheme
-
-from ..refusal import refuses_with
 
 KEPT = {(2, 2, 2): (7, "strassen"), (3, 3, 3): (23, "laderman")}
 
@@ -51,24 +48,6 @@ def test_what_is_extended_can_be_projected_back(axis, name):
         shorter = project(scheme, axis, 0)
         assert lcma.check(shorter).ok
         assert shorter.rank < scheme.rank
-
-
-@pytest.mark.parametrize(("call", "message"), [
-    (lambda s, e: direct_sum(s, e, "m"), "not a general target"),
-    (lambda s, e: direct_sum(s, named("naive:2x2x3"), "m"), "differ in more than m"),
-    (lambda s, e: direct_sum(s, s.over_z2(), "m"), "no direct sum"),
-    (lambda s, e: direct_sum(s, s, "x"), "must be m, k or n"),
-    (lambda s, e: extend(s, "m", 0), "by 1 or more"),
-    (lambda s, e: project(s, "m", 2), "no block 2"),
-    (lambda s, e: project(named("naive:1x2x2"), "m", 0), "could do without"),
-    (lambda s, e: change_of_basis(s, np.eye(3, dtype=int), np.eye(2, dtype=int), np.eye(2, dtype=int)), "2 x 2"),
-    (lambda s, e: change_of_basis(s, [[2, 0], [0, 2]], [[1, 0], [0, 1]], [[1, 0], [0, 1]]), "determinant"),
-    (lambda s, e: change_of_basis(s, np.zeros((2, 2), int), np.eye(2, dtype=int), np.eye(2, dtype=int)), "determinant"),
-    (lambda s, e: change_of_basis(s, np.eye(2), np.eye(2, dtype=int), np.eye(2, dtype=int)), "integer matrix"),
-    (lambda s, e: change_of_basis(s, [[1, 1 << 61], [0, 1]], np.eye(2, dtype=int), [[1, 9], [0, 1]]), r"2\^62"),
-])  # fmt: skip
-def test_what_has_no_such_scheme_is_refused(strassen, call, message):
-    refuses_with(TargetError, message, call, strassen, named("eca-stage1"))
 
 
 def unimodular(rng, size):
@@ -126,9 +105,3 @@ def test_compositions_of_all_small_sizes_are_valid():
                 scheme = build(part, (m, k, n), named)
                 assert (scheme.target.shape, scheme.rank) == ((m, k, n), part.rank)
                 assert lcma.check(scheme).ok
-
-
-def test_sizes_that_are_not_composed(strassen):
-    refuses_with(TargetError, "sizes 1 to 64", best_composition, (65, 2, 2), KEPT)
-    refuses_with(TargetError, "can't be permuted", oriented, strassen, (2, 2, 3))
-    refuses_with(TargetError, "not of", build, best_composition((2, 2, 2), KEPT), (2, 2, 3), named)

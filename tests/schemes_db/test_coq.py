@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import SchemeFormatError
 from lcma.schemes_db.formats import render
 from lcma.schemes_db.scheme import Scheme
-from lcma.workbench import cli
 
 needs_coq = pytest.mark.skipif(shutil.which("coqc") is None, reason="coqc is not installed")
 
@@ -72,14 +70,3 @@ def test_coqc_refuses_a_changed_coefficient(tmp_path):
 def test_coqc_refuses_ten_changed_coefficients(name, tmp_path):
     for wrong in corrupted(render(lcma.resolve(name)[0], "coq").decode(), 10, seed=1):
         assert coqc(wrong, tmp_path).returncode != 0
-
-
-def test_what_coq_does_not_state_is_refused():
-    for name in ("4x4x4-r47-mod2", "naive:2x2x2:ss"):
-        with pytest.raises(SchemeFormatError, match="coq states"):
-            render(lcma.resolve(name)[0], "coq")
-
-
-def test_the_command_writes_it(home, tmp_path, capsys):
-    assert cli.main(["export", "strassen", "--format", "coq", "--out", str(tmp_path / "s.v")]) == 0
-    assert "Theorem scheme_is_correct" in (tmp_path / "s.v").read_text()

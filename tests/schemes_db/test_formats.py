@@ -49,8 +49,6 @@ def test_formats_that_know_structure_keep_it_and_the_others_are_given_it(name):
         assert reading.scheme.digest == scheme.digest
     (reading,) = parse_bytes(render(scheme, "exp"), target=scheme.target)
     assert reading.scheme.digest == scheme.digest
-    for format_ in ("fmm-json", "maple", "sms"):
-        refuses_with(SchemeFormatError, "general targets only", render, scheme, format_)
 
 
 @settings(max_examples=40, deadline=None)
@@ -71,10 +69,8 @@ def test_random_rational_schemes_round_trip(data):
 def test_wide_and_fractional_names():
     assert naming.place_of("a[10,2]") == (10, 2)
     assert naming.place_of("B_3_12") == (3, 12)
-    refuses_with(SchemeFormatError, "ambiguous", naming.place_of, "m123")
     sums = [syntax.Parser(text).whole() for text in ("1/2*a11 - 3 a12/4 + a11", "a11 - a11", "-(a11)/3")]
     assert sums == [{"a11": Fraction(3, 2), "a12": Fraction(-3, 4)}, {}, {"a11": Fraction(-1, 3)}]
-    refuses_with(SchemeFormatError, "product of a11 and b11", syntax.Parser("(a11)(b11)").whole)
 
 
 def test_exp_dialects():
@@ -87,47 +83,6 @@ def test_exp_dialects():
     assert scheme.w.denominator == 3
     for zero in ("(0)*(b11)*(c11)\n", "a11*(0)*c11\n", "a11*b11*(0)\n"):
         assert parse_text(text + zero)[0].scheme.rank == 4
-
-
-def test_errors_name_file_and_line(tmp_path):
-    path = tmp_path / "x.txt"
-    path.write_text("m1 = (a11)(b11)\n\nc11 = m9\n")
-    refuses_with(SchemeFormatError, r"x\.txt:3: m9 has no value", read_file, path)
-
-
-# fmt: off
-MISFITS = [
-    ({"ring": None}, "must be a str"), ({"ring": "Z9"}, "not known"), ({"ring": 7}, "must be a str"),
-    ({"target": "2x2x2000"}, "must be 1 to"), ({"lcma_scheme": 2}, "version 2"), ({"name": 3}, "name must be"),
-    ({"rank": 10**12}, "there are 7 products"), ({"rank": True}, "must be a int"),
-    ({"products": [], "rank": 0}, "1 to"), ({"provenance": []}, "provenance must be"),
-    ({"provenance": {"mood": "good"}}, "unknown field 'mood'"), ({"provenance": {"kind": "rumour"}}, "kind must be"),
-    ({"provenance": {"seed": "x"}}, "seed must be"), ({"provenance": {"parents": "x"}}, "parents must be"),
-    ({"certificate": {}}, "not a certificate"),
-]
-MISFITTING_PRODUCTS = [
-    (5, "product 4 must be an object"), ({"v": {}, "w": {}}, "product 4 must be an object"),
-    ({"u": [1]}, "must be an object such as"), ({"u": {"3,1": 1}}, r"block \[3,1\], outside its 2 x 2 grid"),
-    ({"u": {"0,1": 1}}, "write a block as"), ({"u": {"1,1": "1/2"}}, "denominator 2"),
-    ({"u": {"1,1": f"1/{3**6000}"}}, "beyond 2"),
-    *(({"u": {"1,1": value}}, "not a coefficient") for value in (0.5, True, "1/0", "0.5")),
-]
-# fmt: on
-
-
-@pytest.mark.parametrize(("change", "product", "message"), [
-    *((change, None, message) for change, message in MISFITS),
-    *(({}, product, message) for product, message in MISFITTING_PRODUCTS), ({"ring": ...}, None, "no field 'ring'"),
-])  # fmt: skip
-def test_json_that_does_not_fit_is_refused(strassen, change, product, message):
-    """Fields of the scheme are changed, or its fourth product; `...`: the field is missing."""
-    data = lcma_json.to_json(strassen) | change
-    if product is not None:
-        whole = isinstance(product, dict) and "u" in product
-        data["products"][3] = data["products"][3] | product if whole else product
-    with pytest.raises(SchemeFormatError, match=message) as caught:
-        parse_text(json.dumps({name: value for name, value in data.items() if value is not ...}))
-    assert "\n" not in str(caught.value)
 
 
 def test_unknown_fields_are_noted_and_a_foreign_certificate_is_dropped(strassen):
@@ -146,23 +101,10 @@ def test_provenance_and_certificate_round_trip():
     assert "v3" in reading.scheme.provenance.remark or "version 3" in reading.scheme.provenance.remark
 
 
-def test_a_target_that_contradicts_the_file_is_refused(strassen):
-    with pytest.raises(SchemeFormatError, match="the file says 2x2x2"):
-        parse_text(lcma_json.render(strassen), target=lcma.parse_target("3x3x3"))
-
-
-def test_unreadable_files(tmp_path, monkeypatch):
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00\x81")
-    (tmp_path / "empty").write_text(" \n")
-    for name, message in (("binary", "not UTF-8"), ("empty", "is empty"), ("none", "No such file")):
-        refuses_with(SchemeFormatError, message, read_file, tmp_path / name)
+def test_too_large_a_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "MAX_FILE_BYTES", 10)
     (tmp_path / "large").write_text("x" * 11)
     refuses_with(SchemeFormatError, "larger than", read_file, tmp_path / "large")
-
-
-def test_an_unknown_format_is_refused():
-    refuses_with(LcmaError, "choose one of", parse_text, "x", format="pdf")
 
 
 def test_plain_rows_are_read_as_all_others():
@@ -171,9 +113,6 @@ def test_plain_rows_are_read_as_all_others():
 
     assert value("[[1, -2],[0, 1/2]]") == [[1, -2], [0, Fraction(1, 2)]]
     assert value("{{+1}, {007}}") == [[1], [7]]
-    for text in ("[[1,2}", "[[1,2]", "[[1,,2]]", "{[1]}]"):
-        with pytest.raises(SchemeFormatError):
-            value(text)
 
 
 @pytest.mark.parametrize("name", ["4x4x4-r47-mod2", "eca-stage1", "eca-stage2", "strassen"])
@@ -242,9 +181,6 @@ def test_a_written_file_is_read_again(suffix, strassen, tmp_path):
 
 
 def test_a_file_that_cannot_be_written_is_named(strassen, tmp_path):
-    refuses_with(LcmaError, "can't tell the format of", lcma.write_file, tmp_path / "a.nothing", strassen)
-    with pytest.raises(LcmaError, match="is not written; choose one of"):
-        lcma.write_file(tmp_path / "a.json", strassen, format="nothing")
     (tmp_path / "file").touch()
     with pytest.raises(LcmaError, match=r"file/a\.json can't be written: Not a directory"):
         lcma.write_file(tmp_path / "file" / "a.json", strassen)

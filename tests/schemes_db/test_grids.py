@@ -40,8 +40,6 @@ def test_a_mask_file(tmp_path):
     assert target.name == "3x2x3:blocks(FF/FF/FF,FFF/FFF,F../FL./.UF)"
     assert lcma.parse_target(target.name) == target
     assert lcma.parse_target(f"mask:{path}").shape == (3, 3, 3)
-    with pytest.raises(lcma.TargetError, match="write the mask itself"):
-        lcma.parse_target(f"3x2x3:mask({path})", files=False)
 
 
 @pytest.mark.parametrize("text", [
@@ -63,32 +61,3 @@ def test_masks_as_text_tables_and_json_are_one_grid(text, tmp_path):
 def test_masks_as_arrays(array, tmp_path):
     np.save(tmp_path / "mask.npy", array)
     assert outputs(f"2x2x2:mask({tmp_path}/mask.npy)") == ["F.", "FF"]
-
-
-@pytest.mark.parametrize(("content", "message"), [
-    (b"", "rows of equal length"),
-    (b"10\n1\n", "rows of equal length"),
-    (b"1,0\n1\n", "rows of equal length"),
-    (b"12\n21\n", "'2' in row 1 is no block"),
-    (b"1,0\n1,full\n", "'full' in row 2 is no block"),
-    (b"1" * ((1 << 20) + 1), "larger than 1 MiB"),
-    (b"1" * 70000, "grid 1x1x70000"),
-    (b"\xff\xfe\xfd", "neither text nor a .npy array"),
-    (b'{"mask": [[1]]}', "must be a list of rows"),
-    (b"[1, 0]", "must be a list of rows"),
-    (b"[[1, 0]", "not JSON"),
-    (b"[[1, null]]", "'None' in row 1"),
-    (b"\x93NUMPY\x01\x00", "not a .npy array"),
-])  # fmt: skip
-def test_files_that_are_no_masks_say_why(content, message, tmp_path):
-    path = tmp_path / "mask"
-    path.write_bytes(content)
-    with pytest.raises(lcma.TargetError, match=message):
-        lcma.parse_target(f"mask:{path}")
-
-
-@pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2)), np.full((2, 2), 2), np.ones((2, 2, 2), dtype=bool)])
-def test_arrays_that_are_no_masks_say_why(array, tmp_path):
-    np.save(tmp_path / "mask.npy", array)
-    with pytest.raises(lcma.TargetError, match=r"array must have two axes|'2' in row 1 is no block"):
-        lcma.parse_target(f"mask:{tmp_path}/mask.npy")

@@ -1,13 +1,11 @@
-import json
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import SchemeFormatError, TargetError
 from lcma.schemes_db import Q, Z
 from lcma.schemes_db.formats import lcma_json, parse_text
 from lcma.schemes_db.gaussian import Gaussian, gaussian, parse_number, simplest
@@ -16,7 +14,7 @@ from lcma.schemes_db.scheme import Scheme
 from lcma.verify.exact import check_exact
 from lcma.verify.randomized import check_randomized
 
-from ..refusal import refuses, refuses_with
+from ..refusal import refuses
 
 fractions = st.fractions(min_value=-9, max_value=9, max_denominator=7)
 
@@ -48,8 +46,6 @@ def test_rings_have_names():
     assert parse_ring("z3") is Z3
     assert parse_ring("Q(i)") is parse_ring("qi") is QI
     assert parse_ring("Z7").characteristic == 7
-    for name in ("Z1", "Z4", "Z0", "Z1048583", "R", ""):
-        refuses_with(TargetError, "choose one of", parse_ring, name)
 
 
 def times(array, number):
@@ -109,36 +105,6 @@ def test_the_digest_over_q_i_forgets_units(strassen):
     again = Scheme.from_arrays(scheme.target, *turned, QI)
     assert again.digest == scheme.digest
     assert check_exact(again).ok
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32 - 1))
-def test_wrong_schemes_over_q_i_are_rejected_and_counted(seed):
-    rng = np.random.default_rng(seed)
-    target = lcma.parse_target("2x1x2")
-    arrays = [rng.integers(-2, 3, (3, *kinds.shape, 2)) for kinds in target.kind_arrays]
-    scheme = Scheme.from_arrays(target, *arrays, QI)
-    u, v, w = (array.reshape(3, -1, 2) @ np.array([1, 1j]) for array in arrays)
-    got = np.einsum("rp,rq,rs->pqs", u, v, w)
-    for p, q, s in target.terms:
-        got[p, q, s] -= 1
-    outcome = check_exact(scheme)
-    assert outcome.wrong == np.count_nonzero(got)
-    assert outcome.ok == check_randomized(scheme, seed=seed).ok
-    if outcome.first is not None:
-        index = tuple(
-            row * cols + col
-            for (row, col), cols in zip((outcome.first.a, outcome.first.b, outcome.first.c), (1, 2, 2), strict=True)
-        )
-        assert got[index] != 0
-
-
-def test_imaginary_parts_need_their_ring(strassen):
-    arrays = [np.stack([factor.dense, factor.dense], axis=3) for factor in strassen.factors]
-    refuses_with(SchemeFormatError, "3-d integer array", Scheme.from_arrays, strassen.target, *arrays, Q)
-    data = lcma_json.to_json(strassen)
-    data["products"][0]["u"]["1,1"] = "1+i"
-    refuses_with(SchemeFormatError, "imaginary part", parse_text, json.dumps(data))
 
 
 def test_compositions_over_q_and_q_i(strassen):

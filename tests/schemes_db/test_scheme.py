@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import SchemeFormatError
 from lcma.schemes_db import Z2, Q, costs
 from lcma.schemes_db.factor import Factor
 from lcma.schemes_db.scheme import Scheme
@@ -93,29 +92,6 @@ def test_over_z2_keeps_odd_coefficients_only():
     ).over_z2().u.values.tolist() == [1]
     assert Scheme.from_arrays(target, [[[1]]], [[[1]]], [[[1]]], Q, denominators=(2, 1, 1)).over_z2() is None
     assert Scheme.from_arrays(target, [[[-3]]], [[[1]]], [[[2]]], Z2).w.nnz == 0
-
-
-@pytest.mark.parametrize(("change", "message"), [
-    ({"u": np.zeros((7, 2, 3), int)}, "U must be 7 products of 2 x 2"),
-    ({"w": np.zeros((6, 2, 2), int)}, "W must be 7 products"),
-    ({"v": np.zeros((7, 2, 2))}, "3-d integer array"),
-    ({"v": np.zeros((7, 4), int)}, "3-d integer array"),
-    ({"u": np.full((7, 2, 2), 1 << 62)}, "beyond"),
-])  # fmt: skip
-def test_factors_that_do_not_fit_are_refused(strassen, change, message):
-    arrays = dict(zip("uvw", dense(strassen), strict=True)) | change
-    with pytest.raises(SchemeFormatError, match=message):
-        Scheme.from_arrays(strassen.target, **arrays)
-
-
-def test_rank_zero_denominators_over_z_and_absent_blocks_are_refused(strassen):
-    u, v, w = dense(strassen)
-    with pytest.raises(SchemeFormatError, match="rank must be"):
-        Scheme.from_arrays(strassen.target, u[:0], v[:0], w[:0])
-    with pytest.raises(SchemeFormatError, match="denominator 2"):
-        Scheme.from_arrays(strassen.target, u, v, w, denominators=(2, 1, 1))
-    with pytest.raises(SchemeFormatError, match=r"W uses block \[1,2\] in product 3"):
-        Scheme.from_arrays(lcma.parse_target("2x2x2:tri-out"), u, v, w)
 
 
 @pytest.mark.parametrize(("name", "growth", "additions", "products", "one_level", "recursive"), [

@@ -7,8 +7,6 @@ import lcma
 from lcma.schemes_db import Kind
 from lcma.schemes_db.target import Target
 
-from ..refusal import refuses_with
-
 NAMES = [
     *("2x2x2", "3x4x5", "1x1x1", "4x4x4:tri-out", "4x4x4:tri-left", "3x3x2:tri-left:upper", "2x3x3:tri-right"),
     *("4x2x4:tri-out:upper", "2x2x2:blocks(F./FF,FF/FF,L./FL)", "3x3x3:tri-left:upper+tri-right"),
@@ -103,20 +101,6 @@ def test_what_is_left_of_half_blocks_is_a_triangle_of_blocks(form):
         lcma.parse_target(f"3x3x3:{form}").cut(2, 3, 4)
 
 
-def test_a_half_block_can_not_be_cut_by_one_grid():
-    with pytest.raises(lcma.TargetError, match="half blocks"):
-        lcma.parse_target("2x2x2:tri-left").tensor(Target.general(2, 2, 2))
+def test_half_blocks_of_an_inner_target_stay_half():
     outer_general = Target.general(2, 1, 1).tensor(lcma.parse_target("2x2x2:tri-left"))
     assert outer_general.a[2] == (Kind.LOWER, Kind.ABSENT)
-
-
-@pytest.mark.parametrize("name", [
-    "", "2x2", "0x2x2", "2x2x129", "999999x2x2", "axbxc", "2x2x2:", "2x2x2:tri-up", "2x3x2:tri-left",
-    "2x2x2:tri-out:sideways", "2x2x2:blocks(F,F,F)", "2x2x2:blocks(FX/FF,FF/FF,FF/FF)",
-    "2x2x2:tri-left+tri-left:upper", "2x2x2:tri-right+gram", "2x2x2:tri-left+", "4x4x3:band(1)", "4x4x4:band()",
-    "4x4x4:band(x)", "4x4x4:window(-1)", "4x4x4:prefix", "3x2x3:mask(/no such file)", "2x2x2:terms()",
-    "2x2x2:terms(0.1.1)", "2x2x2:terms(1.1)", "2x2x2:terms(1.1.1*0)", "2x2x2:terms(1.1.1,1.1.1)",
-    "2x2x2:terms(5.1.1)",
-])  # fmt: skip
-def test_names_that_mean_nothing_are_refused_in_one_line(name):
-    refuses_with(lcma.TargetError, ".", lcma.parse_target, name)

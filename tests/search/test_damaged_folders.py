@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError
-from lcma.search import RunConfig, find
+from lcma.search import find
 from lcma.search.improve.folder import ImproveConfig, ImproveFolder, ImproveState
-from lcma.search.runs.config import MAX_WALKS_OF_CPU
 from lcma.workbench.cli import main
 
 
@@ -81,12 +79,6 @@ def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, capsys, k
     (folder / "run.json").write_text(json.dumps(about))
     for command in (*commands(kind, folder), ("resume", folder)):
         assert "run.json is damaged" in refused(capsys, *command)
-
-
-def test_a_search_of_more_walks_than_end_is_refused(home, capsys):
-    assert str(MAX_WALKS_OF_CPU) in refused(capsys, "search", "2x2x2", "--walks", 10**12)
-    with pytest.raises(PlanError, match="ask for more rounds"):
-        RunConfig("2x2x2", rank=7, steps=10**12)
 
 
 def checkpoint(folder, change):

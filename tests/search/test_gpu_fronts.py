@@ -2,15 +2,12 @@
 
 import pytest
 
-from lcma.errors import PlanError
 from lcma.schemes_db import Z2, Target, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.shipped import shipped
 from lcma.search.improve.directed import AIMS, DirectedWalk, Front, score_of
-from lcma.search.improve.folder import ImproveConfig
-from lcma.search.improve.run import improve, plan
 from lcma.search.improve.structured import FrontUpdater
 from lcma.verify import certify
 from lcma.workbench.commands.improve import kept_line
@@ -140,10 +137,3 @@ def keeper_schemes(target: Target):
         best = min(updater.starts(target), key=lambda scheme: scheme.rank)
     assert (best.ring, best.rank) == (Z2, 17)
     return best, flat(naive(target))
-
-
-def test_what_has_no_directed_walks_is_said():
-    with pytest.raises(PlanError, match="over Z2 and Z, not over ZT"):
-        improve([TRIANGLE.name], ring="ZT", seconds=1, device="twin")
-    config = ImproveConfig(targets=(TRIANGLE.name,), device="twin")
-    assert plan(config).fronts == {"3x3x3:tri-left": "17 = 9 + 8"}

@@ -14,33 +14,7 @@ from lcma.verify import certify
 
 from .gpu_orbit_reference import ReversibleReferenceWalk
 from .gpu_reference import GpuReferenceWalk
-
-HALF = Policy(plus_after=400, margin=3, cost="full", chance=0.15, rank_weight=23, cost_weight=31)
-CASES = {
-    "modulo 2": ("3x3x3", "flip", Policy(plus_after=300), 1600),
-    "ternary": ("3x3x3", "flip-zt", Policy(plus_after=300), 1200),
-}
-SLOW = {
-    "sets of two words": ("3x3x4", "flip", Policy(plus_after=200), 1200),
-    "ternary sets of two words": ("3x3x4", "flip-zt", Policy(plus_after=200), 1200),
-    "symmetric": ("3x3x3", "flip-c3", Policy(plus_after=300, margin=7), 1200),
-    "half bias": ("3x3x3:tri-left", "flip", HALF, 1200),
-    "wide": ("4x4x5", "flip", Policy(plus_after=200, restart_after=700), 900),
-    "three parts": ("2x6x6", "flip", Policy(plus_after=200), 700),
-    "far parts": ("6x6x6", "flip", Policy(plus_after=100), 1000),
-    "wide ternary": ("3x5x5", "flip-zt", Policy(plus_after=200), 700),
-    "reversible": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7), 1200),
-    "whole orbits": ("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=7, orbits="whole"), 1200),
-    "reversible, an odd side": ("5x5x5", "flip-c3z2", Policy(plus_after=100, margin=7), 1200),
-    "wide reversible": ("6x6x6", "flip-c3z2", Policy(plus_after=100, margin=12), 1000),
-    "pairs": ("2x3x4", "flip-z2", Policy(plus_after=60, margin=6), 1200),
-    "pairs, odd sides": ("3x3x3", "flip-z2", Policy(plus_after=60, margin=6), 1200),
-    "whole pairs": ("2x4x4", "flip-z2", Policy(plus_after=60, margin=6, orbits="whole"), 1200),
-    "wide pairs": ("5x6x7", "flip-z2", Policy(plus_after=100, margin=8), 900),
-    "pairs under another involution": ("2x3x4", "flip-z2:0,1,1", Policy(plus_after=60, margin=6), 1200),
-    "pairs, an axis unchanged": ("3x4x5", "flip-z2:0,2,1", Policy(plus_after=60, margin=6), 1200),
-    "wide symmetric": ("5x5x5", "flip-c3", Policy(plus_after=100, margin=7), 1200),
-}
+from .searches import searches
 
 
 def naive(name: str, walk: str) -> lcma.Scheme:
@@ -81,15 +55,9 @@ def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme 
     return walker
 
 
-@pytest.mark.parametrize("case", [pytest.param(x, marks=pytest.mark.slow) if x == "ternary" else x for x in CASES])
-def test_twin_follows_the_reference(case):
-    follow(*CASES[case])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", SLOW)
-def test_twin_follows_the_reference_on_other_forms(case):
-    follow(*SLOW[case])
+@searches("gpu", "gpu-slow")
+def test_twin_follows_the_reference(settings):
+    follow(settings["target"], settings["walk"], Policy(**settings["policy"]), settings["steps"])
 
 
 @pytest.mark.slow

@@ -5,14 +5,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcma import certify
-from lcma.errors import PlanError, TargetError
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.resolve import resolve
 from lcma.search import make_walker
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
 from lcma.search.format_moves.change import change_format
-from lcma.search.terms.packed import PackedTerms
-from lcma.search.terms.ternary import TernaryTerms
 
 SHAPES = st.tuples(*[st.integers(1, 4)] * 3)
 
@@ -25,14 +22,6 @@ def walked(walk, shape, seed):
     walker = make_walker(walk, pack_start(walk, named(shape)), seed, 0, walk_policy(walk))
     walker.advance(0, 3000)
     return walker.terms()
-
-
-def test_what_does_not_fit_is_refused():
-    for kind, error in ((PackedTerms, PlanError), (TernaryTerms, TargetError)):
-        with pytest.raises(error, match="3x3x3:tri-left"):
-            change_format([kind.naive(parse_target("3x3x3:tri-left"))], named((3, 3, 4)))
-        with pytest.raises(PlanError, match="at most 8x8"):
-            change_format([kind.naive(named((8, 8, 1)))], named((8, 9, 1)))
 
 
 @given(st.sampled_from(["flip", "flip-zt"]), SHAPES, SHAPES, st.integers(0, 99))

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from lcma.schemes_db import Z, parse_target
-from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.shipped import shipped
-from lcma.search import find
 from lcma.search.leastsquares.arrays import Arrays
 from lcma.search.leastsquares.cholesky import Cholesky
 from lcma.search.leastsquares.equations import Equations
@@ -72,25 +70,6 @@ def test_a_basis_vector_is_scaled_until_denominators_vanish():
     scheme = scheme_of(strassen.target, [u / 3, v, w * 3])
     assert (scheme.ring, scheme.ternary) == (Z, True)
     assert scheme_of(strassen.target, [u, v, 2 * w]) is None
-
-
-@pytest.mark.parametrize(("name", "rank"), [("2x2x2", 7), pytest.param("2x2x3", 11, marks=pytest.mark.slow)])
-def test_a_scheme_is_found_from_random_factors(name, rank):
-    result = find(name, rank=rank, ring="Q", seed=1, method="least-squares", rounds=30)
-    assert result.best.rank == rank
-    assert result.best.provenance.relation == "least squares, entries fixed at simple values"
-    certify(result.best)
-
-
-@pytest.mark.slow
-def test_rank_15_of_2x3x3_is_found():
-    assert find("2x3x3", rank=15, ring="Q", seed=1, method="least-squares", rounds=12).best.rank == 15
-
-
-def test_a_scheme_of_higher_rank_is_a_start():
-    target = parse_target("2x2x2")
-    result = find("2x2x2", rank=7, ring="Q", method="least-squares", start=naive(target, Z), rounds=30)
-    assert result.best.provenance.parents == (naive(target, Z).digest,)
 
 
 def test_a_fleet_has_rational_schemes():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.schemes_db import Z2, Q, Scheme, Z, parse_target
+from lcma.schemes_db import Q, Scheme, Z, parse_target
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.ring import Z3
@@ -129,13 +129,6 @@ def test_a_scheme_without_a_lift_is_reported():
         certify(failure.origin)
         assert "step 1" in failure.reason
         assert lift(failure.origin, ring=Q, seed=9).scheme is None
-
-
-def test_only_z2_lifts_and_only_to_z_or_q():
-    origin = found("2x2x2", 7, 1).to_scheme()
-    lifted = lift(origin).scheme
-    refuses("only a scheme over Z2 or Z3", lift, lifted)
-    refuses("choose Z or Q", lift, origin, ring=Z2)
 
 
 @pytest.mark.parametrize(("prime", "depth"), [(2, 24), (3, 15)])

@@ -12,8 +12,6 @@ from lcma.search import recombine, solve
 from lcma.search.cpsat.recombine import distinct_products
 from lcma.verify import certify
 
-from ..refusal import refuses
-
 
 @pytest.mark.parametrize("ring", ["Z2", "ZT"])
 def test_vectors_need_all_their_products(ring):
@@ -47,11 +45,6 @@ def test_absent_blocks_have_no_equations():
 
 def test_no_time_is_no_answer():
     assert solve(parse_target("2x2x2"), 7, seconds=1e-6).word == "unknown"
-
-
-def test_models_are_bounded():
-    refuses("search with flips", solve, parse_target("8x8x8"), 300)
-    refuses("choose Z2 or ZT", solve, parse_target("2x2x2"), 7, ring="Q")
 
 
 def test_the_cheapest_of_a_pool_is_proven():
@@ -95,10 +88,7 @@ def test_half_products_weigh_half(target):
     assert full_and_half(scheme)[1] > 0
 
 
-def test_pools_must_fit(strassen):
-    refuses("no schemes", recombine, [])
-    refuses("not 2x2x2", recombine, [strassen, lcma.resolve("laderman")[0]])
-    refuses("lift it first", recombine, [strassen.over_z2()])
+def test_a_product_of_several_schemes_counts_once(strassen):
     assert len(distinct_products([strassen, strassen])) == 7
 
 

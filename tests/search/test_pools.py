@@ -36,11 +36,6 @@ def test_a_sparse_basis_is_of_the_same_rank(pool):
         assert one.scheme is None or one.scheme.over_z2() == origin
 
 
-def test_pools_that_can_not_be_lifted(strassen):
-    refuses("needs a scheme", lift_pool, [])
-    refuses("only a scheme over Z2", lift_pool, [strassen])
-
-
 def test_every_flip_keeps_the_scheme(pool):
     start = PackedTerms.from_scheme(pool[0])
     vertex = frozenset(zip(*start.words.tolist(), strict=True))
@@ -76,11 +71,6 @@ def test_components_join_when_the_radius_grows(pool):
     assert near.distances == {0: 6}
     assert len(far.components) <= len(near.components)
     assert sum(far.components) == len(far.graph) > 6
-
-
-def test_explorations_that_make_no_sense(strassen):
-    refuses("different targets", flip_graph, [strassen, lcma.resolve("laderman")[0]])
-    refuses("at least one scheme", flip_graph, [])
 
 
 def test_orbits_are_distinguished_by_invariants_and_drawn(tmp_path, strassen):

@@ -1,18 +1,17 @@
-"""Projections in any direction: exact, as many products lost as counted, never worse than those of single blocks."""
+"""Projections in any direction and bases that meet a border: exact, as many products lost or shared as is counted."""
 
 import numpy as np
 import pytest
 
 from lcma import certify
-from lcma.schemes_db import Target
+from lcma.schemes_db import Scheme, Target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.constructions import change_of_basis, project
 from lcma.schemes_db.resolve import resolve
 from lcma.search import find
+from lcma.search.format_moves.borders import align_basis_with_border
 from lcma.search.format_moves.corners import starts_for
 from lcma.search.format_moves.projections import _projected, directions, projections
-
-from ..refusal import refuses
 
 
 @pytest.mark.parametrize("name", ["strassen", "laderman", "2x3x4", "3x4x5"])
@@ -63,13 +62,6 @@ def test_the_ranks_are_those_of_any_basis(axis):
     assert before.tolist() == after.tolist()
 
 
-def test_only_full_products_modulo_2_are_projected():
-    scheme = resolve("2x3x4")[0]
-    refuses("over Z", projections, scheme, "m", 1, np.random.default_rng(0))
-    refuses("axis", projections, scheme.over_z2(), "x", 1, np.random.default_rng(0))
-    refuses("4x4x4:tri-out", projections, resolve("4x4x4-tri-out-r34")[0].over_z2(), "m", 1, np.random.default_rng(0))
-
-
 def test_a_search_from_a_larger_format_begins_at_its_best_projection():
     large = resolve("3x4x5")[0]
     assert min(one.rank for one in projections(large.over_z2(), "n", 1, np.random.default_rng(0))) > 38
@@ -97,3 +89,53 @@ def test_an_axis_of_many_blocks_takes_no_memory_for_its_directions():
     (found,) = projections(scheme, "n", 1, np.random.default_rng(0))
     assert (found.target, found.rank) == (Target.general(2, 1, 31), 62)
     certify(found)
+
+
+def scrambled(name: str) -> Scheme:
+    """A kept scheme modulo 2 in a basis that has few unit matrices."""
+    scheme = resolve(name)[0].over_z2()
+    u, v, w = (factor.dense.reshape(-1, factor.rows, factor.cols) & 1 for factor in scheme.factors)
+    p, q, r = (np.tri(size, dtype=np.int64) for size in scheme.target.shape)
+    back = [np.rint(np.linalg.inv(basis)).astype(np.int64) for basis in (p, q, r)]
+    moved = ((p.T @ u @ back[1].T) & 1, (q.T @ v @ back[2].T) & 1, (back[0] @ w @ r) & 1)
+    return Scheme.from_arrays(scheme.target, *moved, scheme.ring)
+
+
+def products_at_border(scheme: Scheme, axis: str) -> int:
+    """Return the number of products that share a factor with the naive border along an axis."""
+    factor = scheme.factors[{"m": 1, "k": 2, "n": 0}[axis]]
+    return int((np.bincount(factor.product, minlength=scheme.rank) == 1).sum())
+
+
+@pytest.mark.parametrize("name", ["laderman", "2x3x4", "3x4x5"])
+@pytest.mark.parametrize("axis", "mkn")
+def test_a_scheme_that_meets_its_border_is_a_scheme(name, axis):
+    scheme = scrambled(name)
+    certify(scheme)
+    found = align_basis_with_border(scheme, axis, np.random.default_rng(1))
+    certify(found)
+    assert (found.target, found.rank) == (scheme.target, scheme.rank)
+    assert products_at_border(found, axis) > products_at_border(scheme, axis)
+
+
+def test_detours_lead_to_other_bases():
+    scheme = scrambled("3x4x5")
+    found = [align_basis_with_border(scheme, "k", np.random.default_rng(seed), 6.0) for seed in range(4)]
+    for one in found:
+        certify(one)
+    assert len({one.digest for one in found}) > 1
+    best = align_basis_with_border(scheme, "k", np.random.default_rng(0))
+    assert max(products_at_border(one, "k") for one in found) <= products_at_border(best, "k")
+
+
+def test_starts_meet_their_border_and_are_all_different():
+    pool, target = [scrambled("2x3x4"), resolve("2x3x4")[0].over_z2()], Target.general(3, 3, 5)
+    starts = starts_for(pool, target, np.random.default_rng(2))
+    digests = [start.digest for start in starts]
+    assert len(digests) == len(set(digests)) > len(pool)
+    for start in starts:
+        certify(start)
+        assert (start.target, start.rank) == (target, 20 + 45 - 24)
+    assert starts_for([pool[0]], pool[0].target, np.random.default_rng(2)) == [pool[0]]
+    ternary = starts_for([resolve("2x3x4")[0]], target, np.random.default_rng(2))
+    assert [(one.ternary, one.ring.name) for one in ternary] == [(True, "Z")]

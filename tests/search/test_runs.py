@@ -1,4 +1,4 @@
-"""Run folders: a run that is killed, interrupted, locked or out of disk loses nothing and can be resumed."""
+"""Runs that are killed, interrupted, stopped in a round, locked or out of disk lose nothing and can be resumed."""
 
 import errno
 import json
@@ -13,8 +13,8 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.schemes_db import Z2
-from lcma.schemes_db.shipped import shipped
 from lcma.search import LadderPlan, Policy, RunFolderError, find, merge, resume, status
+from lcma.search.runs import walk_run
 from lcma.search.runs.folder import RunFolder
 from lcma.search.runs.record import Record
 from lcma.search.runs.snapshot import restore, snapshot
@@ -22,6 +22,7 @@ from lcma.verify import certify
 from lcma.workbench.interrupts import Interrupts
 
 from ..refusal import refuses, refuses_with
+from .searches import SEARCHES, searched
 
 # Many short rounds that find much, so that a kill falls between two checkpoints.
 COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "walks": 4, "steps": 20_000, "count": 10**6}
@@ -134,35 +135,12 @@ def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_pa
         assert one.scheme.provenance.seed == 3
 
 
-RESUMED = {
-    "no rank": (3, 8, {"target": "3x3x3", "ring": "Z2", "steps": 20_000, "seed": 2}),
-    "ternary": (5, 12, {**COURSE, "walk": "flip-zt", "target": "2x2x3", "ring": "ZT", "rank": 11}),
-    "cyclic": (5, 12, {**COURSE, "walk": "flip-c3"}),
-    "ladder on a GPU": (
-        9,
-        24,
-        {**TWIN, "ladder": ("2x3x3:15",), "plan": LadderPlan(passed=4, linger=3, leave=6, tries=2)},
-    ),
-    "triples": (2, 3, {"target": "2x2x2", "rank": 7, "method": "triples", "seed": 2, "walks": 2, "steps": 2_000}),
-    "least squares": (3, 20, {"target": "2x2x2", "rank": 7, "ring": "Q", "method": "least-squares", "seed": 2}),
-    "groups": (
-        2,
-        4,
-        {"target": "3x3x3", "objective": "groups:1x2x2", "start": "3x3x3-r23", "seed": 3, "walks": 2, "steps": 100_000},
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", RESUMED)
+@pytest.mark.parametrize("kind", SEARCHES["resumed"])
 def test_every_kind_of_run_goes_on_as_if_nothing_had_been(tmp_path, kind):
-    first, rounds, course = RESUMED[kind]
-    course = {"count": 100, **course}
-    if "start" in course:
-        course["start"] = shipped(course["start"]).scheme
-    if course.get("method") == "least-squares":
-        course |= {"count": 4, "steps": 20}
-    whole = find(**course, rounds=rounds, out=tmp_path / "whole")
-    find(**course, rounds=first, out=tmp_path / "run")
+    course = {"count": 100, **SEARCHES["resumed"][kind]}
+    first, rounds = course.pop("first"), course["rounds"]
+    whole = searched(course, out=tmp_path / "whole")
+    searched(course, rounds=first, out=tmp_path / "run")
     again = resume(tmp_path / "run", rounds=rounds, jobs=1 if "device" in course else 2)
     assert [one.digest for one in again.schemes] == [one.digest for one in whole.schemes]
     assert [step.origin.digest for step in again.steps] == [step.origin.digest for step in whole.steps]
@@ -328,3 +306,40 @@ def test_a_run_of_stages_reports_its_stage(tmp_path):
     assert [step.origin for step in run_status.steps] == [step.origin for step in result.steps]
     assert run_status.to_json()["steps"] == [step.scheme.digest for step in result.steps]
     assert 1 <= len(result.steps) <= plan.passed
+
+
+SETTINGS = {"rank": 7, "seed": 3, "walks": 2, "steps": 20_000, "count": 10**6}
+
+
+@pytest.fixture
+def _short_parts(monkeypatch):
+    monkeypatch.setattr(walk_run, "STEPS_AT_ONCE", 4_000)
+
+
+def in_order(result):
+    return [scheme.digest for scheme in result.schemes]
+
+
+@pytest.mark.usefixtures("_short_parts")
+def test_a_broken_round_is_repeated_and_changes_no_find(tmp_path):
+    whole = find("2x2x2", **SETTINGS, rounds=5)
+    calls = []
+
+    def stop():
+        calls.append(time.perf_counter())
+        return len(calls) > 25  # 10 calls a round: within the third
+
+    broken = find("2x2x2", **SETTINGS, rounds=5, out=tmp_path / "run", stop=stop)
+    assert broken.interrupted
+    assert broken.rounds == 2
+    assert status(tmp_path / "run").round <= broken.rounds
+    again = resume(tmp_path / "run")
+    assert in_order(again) == in_order(whole)
+    assert again.rounds == 5
+
+
+@pytest.mark.usefixtures("_short_parts")
+def test_parts_of_a_round_change_no_find(monkeypatch):
+    parts = find("2x2x2", **SETTINGS, rounds=4)
+    monkeypatch.setattr(walk_run, "STEPS_AT_ONCE", 10**9)
+    assert in_order(parts) == in_order(find("2x2x2", **SETTINGS, rounds=4))

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-from lcma.errors import PlanError
 from lcma.schemes_db import Z2, parse_target
 from lcma.search import (
     LadderPlan,
@@ -14,10 +13,6 @@ from lcma.search import (
     RunConfig,
     find,
     make_walker,
-    objective_names,
-    register_engine,
-    register_objective,
-    register_walk,
     walk_names,
 )
 from lcma.verify import certify
@@ -147,12 +142,3 @@ def test_an_objective_keeps_what_is_better_only():
     assert len(counts) > 1
     assert counts == sorted(set(counts), reverse=True)
     assert result.rounds == 40
-
-
-@pytest.mark.parametrize(
-    ("register", "name"),
-    [(register_walk, "flip"), (register_objective, objective_names()[0]), (register_engine, "cpu")],
-)
-def test_a_name_is_registered_once(register, name):
-    with pytest.raises(PlanError, match="registered already"):
-        register(name, None)

@@ -1,22 +1,24 @@
-"""Terms that are invariant under a cyclic shift or an involution: naive starts, round trips, what is refused."""
+"""Terms that are invariant under a cyclic shift or an involution: naive starts, compositions, round trips."""
 
 import math
 
 import numpy as np
 import pytest
 
-from lcma.errors import PlanError
-from lcma.schemes_db import parse_target
+from lcma import certify
+from lcma.schemes_db import Target, parse_target
 from lcma.schemes_db.algebra import naive
-from lcma.search import RunConfig, find, make_walker
-from lcma.search.flipgraph.policy import Policy
+from lcma.schemes_db.resolve import resolve
+from lcma.search import Policy, make_walker
 from lcma.search.flipgraph.walkers import pack_start, walk_policy
+from lcma.search.format_moves.symmetric import NAIVE_SIZE, is_invariant, nested_sum, symmetric_starts
 from lcma.search.terms.bits import reverse_bits
 from lcma.search.terms.involution import mirrored_layout, other_involutions
 from lcma.search.terms.orbits import OrbitTerms, reversible, transposed, unfolded
 from lcma.search.terms.packed import PackedTerms
 from lcma.search.terms.pairs import PairTerms
 
+from ..refusal import refuses
 from .plain_terms import holds
 
 OTHERS = {"2x2x3": (1, 0, 1), "3x3x3": (1, 1, 0), "2x3x4": (0, 1, 1), "3x4x5": (1, 1, 1), "4x4x5": (1, 2, 0)}
@@ -107,42 +109,66 @@ def test_cubes_of_a_reversible_start_of_6_are_of_neighbours():
     reversible(start)  # refuses what reversal does not map to itself
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("walk", ["flip-z2", "flip-z2:0,1,1"])
-def test_a_run_lifts_what_it_finds(walk):
-    result = find("2x2x3", rank=11, ring="Z", walk=walk, seed=1, rounds=20, steps=100_000)
-    assert result.finds[0].scheme.rank == 11
-    assert result.finds[0].scheme.ring.name == "Z"
-
-
 @pytest.mark.parametrize(
-    ("walk", "start", "policy", "message"),
+    ("walk", "message"),
     [
-        ("flip-c3", "2x2x3", {}, "no cyclic symmetry"),
-        ("flip-c3", "3x3x3:tri-left", {}, "no cyclic symmetry"),
-        ("flip-c3", walked, {}, "not symmetric"),
-        ("flip-c3z2", lambda: square(3), {}, "not symmetric under reversal"),
-        ("flip-c3", "3x3x3", {"nonzeros": 3}, "no bounds"),
-        ("flip-c3", "3x3x3", {"orbits": "whole"}, "those of walks flip-c3z2 and flip-z2"),
-        ("flip-c3z2", "3x3x3", {"orbits": "all"}, "choose any or whole"),
-        ("flip-z2", "3x3x3:tri-left", {}, "not invariant under reversal: walk flip-z2 needs a full product"),
-        ("flip-z2", walked, {}, "start the walk elsewhere"),
-        ("flip-z2:0,1,1", walked, {}, "not invariant under the swaps 0,1,1"),
-        ("flip-z2", "2x2x2", {"nonzeros": 3}, "no bounds"),
-        ("flip:1,1,1", "2x6x6", {}, "only flip-z2 has swaps"),
-        ("flip-z2:1,1", "2x6x6", {}, "write those along m, k and n"),
-        ("flip-z2:2,1,1", "2x6x6", {}, "at most 1,3,3 pairs to exchange along m, k and n, not 2,1,1"),
-        ("flip-z2:0,0,0", "2x6x6", {}, "exchange nothing: take walk flip"),
-        ("flip-z2:1,0,0", "2x6x6", {}, "leave 36 entries of a matrix of 2x6x6"),
+        ("flip-c3", "not symmetric"),
+        ("flip-z2", "start the walk elsewhere"),
+        ("flip-z2:0,1,1", "not invariant under the swaps 0,1,1"),
     ],
 )
-def test_what_has_no_symmetry_is_refused(walk, start, policy, message):
-    with pytest.raises(PlanError, match=message):
-        make_walker(
-            walk, pack_start(walk, parse_target(start)) if isinstance(start, str) else start(), 1, 0, Policy(**policy)
-        )
+def test_terms_without_a_symmetry_are_refused(walk, message):
+    refuses(message, make_walker, walk, walked(), 1, 0, Policy())
 
 
-def test_whole_orbits_are_refused_before_a_run():
-    with pytest.raises(PlanError, match="those of walks flip-c3z2 and flip-z2"):
-        RunConfig("2x2x3", 11, "Z2", walk="flip", policy=Policy(orbits="whole"))
+def strassen():
+    """A scheme modulo 2 that is invariant."""
+    return resolve("strassen")[0].over_z2()
+
+
+def plain(shape):
+    return PairTerms.naive(Target.general(*shape)).to_scheme()
+
+
+@pytest.mark.parametrize("axis", ["m", "k", "n"])
+def test_a_nested_sum_is_invariant_and_exact(axis):
+    inner = [2, 2, 2]
+    inner["mkn".index(axis)] = 3
+    whole = nested_sum(strassen(), plain(inner), axis)
+    assert sorted(whole.target.shape) == [2, 2, 5]
+    assert whole.rank == 7 + 12
+    assert certify(whole).digest == whole.digest
+    assert is_invariant(whole)
+
+
+def test_small_formats_start_from_the_naive_scheme():
+    (start,) = symmetric_starts((4, 5, 5), lambda shape: [])
+    assert start.rank == 100 <= NAIVE_SIZE
+    assert is_invariant(start)
+
+
+@pytest.mark.parametrize("shape", [(5, 6, 6), (7, 5, 6)])
+def test_large_formats_start_from_compositions_of_stored_schemes(shape):
+    asked = set()
+
+    def stored(wanted):
+        asked.add(wanted)
+        return [strassen()] if wanted == (2, 2, 2) else []
+
+    starts = symmetric_starts(shape, stored)
+    m, k, n = shape
+    assert all(start.target.shape == shape and is_invariant(start) for start in starts)
+    assert all(start.rank < m * k * n for start in starts)
+    certify(starts[0])
+    assert tuple(sorted(shape)) in asked
+    assert (2, 2, 2) in asked
+
+
+def test_only_invariant_schemes_are_used():
+    walker = make_walker("flip", pack_start("flip", Target.general(2, 2, 3)), 1, 0, Policy())
+    walker.advance(11, 1_000_000)
+    scheme = walker.terms().to_scheme()
+    assert not is_invariant(scheme)
+    assert not is_invariant(naive(Target.general(2, 2, 2)))
+    starts = symmetric_starts((5, 6, 6), lambda shape: [scheme] if shape == (2, 2, 3) else [])
+    assert starts[0].rank == 180

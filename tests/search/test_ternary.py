@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lcma.schemes_db import Q, Scheme, parse_target
+from lcma.schemes_db import Scheme, parse_target
 from lcma.search.flipgraph.arena import make_arena, terms_in
 from lcma.search.flipgraph.moves import reduce
 from lcma.search.flipgraph.policy import Policy
@@ -11,7 +11,6 @@ from lcma.search.flipgraph.slots import RANK
 from lcma.search.flipgraph.walk import advance
 from lcma.search.terms.ternary import TermsModulo3, TernaryTerms, canonical, with_signs
 
-from ..refusal import refuses
 from .plain_terms import holds
 
 HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
@@ -63,12 +62,7 @@ def test_opposite_terms_cancel_and_equal_ones_stay_or_become_one_modulo_3(kind, 
     assert arena.counters[RANK] == rank
 
 
-def test_what_does_not_fit_is_refused():
-    refuses("81 blocks", TernaryTerms.naive, parse_target("9x9x1"))
+def test_the_largest_factors_and_coefficients_fit():
     assert holds(TernaryTerms.naive(parse_target("6x6x6")))
-    target = parse_target("1x1x1")
-    refuses("other than -1, 0 and 1", TernaryTerms.from_scheme, Scheme.from_arrays(target, [[[2]]], [[[1]]], [[[1]]]))
-    third = Scheme.from_arrays(target, [[[1]]], [[[1]]], [[[1]]], Q, denominators=(3, 1, 1))
-    refuses("nothing modulo 3", TermsModulo3.from_scheme, third)
-    four = Scheme.from_arrays(target, [[[4]]], [[[-1]]], [[[2]]])
+    four = Scheme.from_arrays(parse_target("1x1x1"), [[[4]]], [[[-1]]], [[[2]]])
     assert TermsModulo3.from_scheme(four).words[:, 0].tolist() == [1, 0, 0, 0, 1, 1]

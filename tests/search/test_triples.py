@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 from lcma.schemes_db import Target, Z
-from lcma.schemes_db.ring import Z2
-from lcma.search import find
 from lcma.search.triples.annealer import Annealer, _entries, sides, usual_rank
 from lcma.search.triples.arrangement import Arrangement, independent_rows
 from lcma.search.triples.construct import scheme_of
@@ -16,9 +14,6 @@ from lcma.search.triples.kernel import anneal, candidates, choose, draw_candidat
 from lcma.search.triples.span import InnerProducts, gain, randomize, span_without, total, work_space
 from lcma.search.triples.unimodular import energy, log_determinant, log_inverse, lower
 from lcma.verify import certify
-from lcma.workbench.cli import main
-
-from ..refusal import refuses
 
 SIGNS = list(product((1, -1), repeat=2))
 
@@ -59,11 +54,6 @@ def test_a_triple_is_a_scheme_of_rank_seven(s, u):
     scheme = scheme_of(strassen_arrangement(s, u))
     assert (scheme.rank, scheme.ring, scheme.ternary) == (7, Z, True)
     certify(scheme)
-
-
-def test_inner_products_without_enough_triples_are_no_scheme():
-    plain = strassen_arrangement()
-    refuses("span 3 of 4", scheme_of, Arrangement(plain.rows, plain.cols, np.array([2, 2, 0])))
 
 
 def arrangements(p, n, count):
@@ -175,40 +165,7 @@ def test_an_annealer_continues_from_its_state():
     assert first
 
 
-@pytest.mark.parametrize(
-    ("name", "rank"),
-    [("3x2x4", 20), *(pytest.param(*one, marks=pytest.mark.slow) for one in (("4x4x2", 26), ("2x4x7", 45)))],
-)
-def test_a_search_finds_the_best_known_rank(name, rank):
-    result = find(name, rank=rank, method="triples", seed=1, seconds=60)
-    assert result.best.rank == rank
-    assert (result.best.target.name, result.best.ring) == (name, Z)
-    assert result.finds[0].certificate == certify(result.best)
-    assert result.best.provenance.relation == "annealing of Strassen triples"
-
-
-def test_a_search_without_a_rank_descends():
-    result = find("2x2x3", method="triples", ring="Z2", seed=1, rounds=2, steps=20_000)
-    assert result.best.rank == 11
-    assert result.best.ring == Z2
-
-
-def test_an_annealer_refuses_the_rank_of_the_naive_scheme():
-    refuses("rank 18 already", Annealer, Target.general(2, 3, 3), 18, seed=0, index=0)
-
-
 def test_sides_and_usual_ranks():
     assert sides(Target.general(5, 2, 3)) == (3, 5)
     ranks = [usual_rank(Target.general(2, p, n)) for p, n in ((2, 2), (2, 3), (3, 3), (4, 4), (8, 8))]
     assert ranks == [7, 11, 15, 26, 100]
-
-
-def test_the_command_prints_no_flips(home, capsys):
-    command = ["search", "2x2x3", "--by", "triples", "--rank", "11", "--seed", "1"]
-    assert main([*command, "--dry-run"]) == 0
-    shown = capsys.readouterr()
-    assert "4 annealings of 50000 steps a round" in shown.out
-    assert main([*command, "--rounds", "9", "--walks", "1"]) == 0
-    shown = capsys.readouterr()
-    assert "found <2x2x3:11 over Z>" in shown.out
-    assert "flips" not in shown.out + shown.err

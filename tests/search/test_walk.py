@@ -25,11 +25,10 @@ from ..refusal import refuses
 from .flip_reference import ReferenceWalk, packed
 from .orbit_reference import OrbitReferenceWalk
 from .plain_terms import holds
+from .searches import SEARCHES
 
-HASTY = Policy(plus_after=40, margin=2, restart_after=700, trap=3)
-BIASED = replace(HASTY, chance=0.3, full=9)
-SYMMETRIC = replace(HASTY, margin=7)
-PAIRED = replace(HASTY, margin=4)
+POLICIES = {name: Policy(**values) for name, values in SEARCHES["policies"].items()}
+HASTY = POLICIES["hasty"]
 SLOW = pytest.mark.slow
 RINGS = {"flip": PackedTerms, "flip-zt": TernaryTerms, "flip-z3": TermsModulo3}
 FAST = ("flip", "flip-zt", "flip-c3")
@@ -93,61 +92,28 @@ class Pair:
             assert (arena.guard[FULL], arena.guard[BEST_FULL]) == (twin.full, twin.best_full)
 
 
-def cases():
-    """Yield (walk, target, seed, room, steps, steps between comparisons, policy)."""
-    for walk in RINGS:
-        slow = [] if walk in FAST else [SLOW]
-        for case in (
-            ("2x2x2", 1, 0, 1200, 8),
-            ("3x3x3:tri-left", 1, 0, 800, 40),
-            ("2x2x3", 3, 0, 900, 30),
-            ("1x1x1", 1, 0, 50, 5),
-        ):
-            yield pytest.param(walk, *case, HASTY, marks=slow)
-        for case in (("2x2x2", 2, 64, 1200, 40), ("3x3x3", 4, 64, 200, 40)):
-            yield pytest.param(walk, *case, HASTY, marks=SLOW)
-    for name in ("3x3x3:tri-left", "3x3x3:tri-out"):
-        yield "flip", name, 3, 0, 750, 25, BIASED
-    yield "flip", "2x3x3", 4, 0, 750, 25, replace(HASTY, nonzeros=2)
-    yield pytest.param("flip-zt", "3x3x3:tri-right", 3, 0, 750, 25, BIASED, marks=SLOW)
-    for name, seed, steps, chunk in (("2x2x2", 1, 1200, 1), ("3x3x3", 2, 600, 7), ("4x4x4", 3, 200, 10)):
-        yield "flip-c3", name, seed, 2, steps, chunk, SYMMETRIC
-        for orbits in ("any", "whole"):
-            policy = replace(SYMMETRIC, orbits=orbits)
-            yield pytest.param("flip-c3z2", name, seed + 3, 2, steps, chunk, policy, marks=SLOW)
-    yield pytest.param("flip-c3", "3x3x3", 1, 70, 150, 10, SYMMETRIC, marks=SLOW)
-    for walk, name, room, orbits in (
-        ("flip-z2", "2x2x2", 2, "any"),
-        ("flip-z2", "2x2x3", 2, "any"),
-        ("flip-z2", "3x3x3", 2, "any"),
-        ("flip-z2", "2x3x4", 2, "whole"),
-        ("flip-z2", "2x3x5", 2, "any"),
-        ("flip-z2:0,1,1", "2x3x4", 2, "any"),
-        ("flip-z2:1,0,1", "3x3x3", 2, "any"),
-        ("flip-z2:1,0,1", "3x3x3", 2, "whole"),
-        ("flip-z2", "3x4x4", 60, "any"),
-    ):
-        yield pytest.param(walk, name, 4, room, 600, 10, replace(PAIRED, orbits=orbits), marks=SLOW)
+BESIDE = SEARCHES["beside"]
 
 
-@pytest.mark.parametrize(("walk", "name", "seed", "room", "steps", "chunk", "policy"), list(cases()))
+@pytest.mark.parametrize(
+    ("walk", "name", "seed", "room", "steps", "chunk", "policy"),
+    [*BESIDE["walks"], *(pytest.param(*case, marks=SLOW) for case in BESIDE["walks-slow"])],
+)
 def test_step_for_step_as_the_reference(counters_of, walk, name, seed, room, steps, chunk, policy):
     """Compared once in a chunk of steps: a walk that took another step draws other numbers ever after."""
-    pair = Pair(walk, name, seed, room, policy)
+    pair = Pair(walk, name, seed, room, POLICIES[policy])
     pair.assert_same(counters_of)
     for _ in range(0, steps, chunk):
         pair.advance(chunk)
         pair.assert_same(counters_of)
     assert pair.twin.flips > 0 or name == "1x1x1"
-    assert pair.twin.flips < pair.twin.steps or not policy.guarded
+    assert pair.twin.flips < pair.twin.steps or not pair.policy.guarded
 
 
 FORMS = st.sampled_from(["", ":tri-left", ":tri-right", ":tri-out"])
 
 
-@pytest.mark.parametrize(
-    "walk", [*WALKS, *(pytest.param(f"{walk} whole", marks=SLOW) for walk in ("flip-c3z2", "flip-z2"))]
-)
+@pytest.mark.parametrize("walk", [*WALKS, *WHOLE])
 @given(st.tuples(*[st.integers(1, 4)] * 3), FORMS, st.integers(0, 1 << 40), st.sampled_from([0, 2]))
 @settings(max_examples=15, deadline=None)
 def test_every_step_keeps_the_tensor(walk, shape, form, seed, room):
@@ -190,10 +156,6 @@ def test_whole_orbits_keep_six_terms_and_the_cubes_of_the_start():
     assert holds(found.packed())
 
 
-def test_a_biased_walk_needs_half_blocks():
-    refuses("no half blocks", make_walker, "flip-half", naive("flip-half", "2x2x2"), 1, 0, Policy())
-
-
 def test_no_factor_has_more_nonzeros_than_allowed():
     policy = replace(HASTY, nonzeros=3, plus_after=500)
     walker = make_walker("flip", naive("flip", "3x3x3"), 1, 0, policy)
@@ -214,7 +176,6 @@ def test_kept_terms_stay(walk):
     assert holds(terms)
     walker.start_from(terms)
     refuses("keeps terms", walker.start_from, type(start)(start.target, start.words[:, ::-1].copy()))
-    refuses("none would be left", make_walker, "flip", start, 2, 0, Policy(keep=16))
 
 
 def test_the_course_depends_on_seed_and_index_only():

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from lcma import certify
-from lcma.schemes_db import Z2, parse_target
+from lcma.schemes_db import parse_target
 from lcma.schemes_db.ring import Z3
-from lcma.search import PackedTerms, TermsModulo3, TernaryTerms, find
+from lcma.search import PackedTerms, TermsModulo3, TernaryTerms
 from lcma.search.basis.sparsify import sparsified
 from lcma.search.cpsat.brent import solve
 from lcma.search.format_moves.corners import bordered, cut
 
-from ..refusal import refuses
 from .plain_terms import holds, sparsified_naive
 
 PAIRS = ("2x2x2:sk", "3x3x3:ks", "3x3x2:kg", "3x3x3:kk", "3x3x3:wt", "3x3x3:uw")
@@ -31,34 +30,6 @@ def test_terms_that_vanish_in_the_ring_are_left_out():
     assert [kind.naive(target).rank for kind in (PackedTerms, TermsModulo3)] == [1, 1]
     assert TermsModulo3.naive(target).to_scheme().ring is Z3
     certify(TermsModulo3.naive(target).to_scheme())
-    refuses("beyond -1, 0, 1", TernaryTerms.naive, target)
-    refuses("zero over Z2", PackedTerms.naive, parse_target("1x1x1:terms(1.1.1*2)"))
-
-
-# The best known ranks are 5, 6 and 11, all over Q with halves (arXiv 2511.10786).
-@pytest.mark.parametrize(
-    ("name", "ring", "walk", "rank"),
-    [
-        pytest.param("2x2x2:ss", "Q", "flip-z3", 5, marks=pytest.mark.slow),
-        ("2x2x2:wg", "Z", "", 6),
-        ("3x3x3:sk", "ZT", "", 11),
-        pytest.param("2x2x2:sw", "Z3", "", 5, marks=pytest.mark.slow),
-    ],
-)
-def test_pairs_are_searched_to_the_best_known_rank(name, ring, walk, rank):
-    result = find(name, rank=rank, ring=ring, walk=walk, seed=1, rounds=60, steps=200_000)
-    assert result.best.rank == rank
-    assert certify(result.best).target == name
-    if walk:
-        assert max(result.best.denominators) == 2
-        assert result.finds[0].origin.ring is Z3
-
-
-@pytest.mark.slow
-def test_gpu_walks_know_them_too():
-    result = find("2x2x2:wg", rank=6, ring="Z2", device="twin", walks=16, seed=1, rounds=40)
-    assert result.best.rank == 6
-    assert result.best.ring is Z2
 
 
 @pytest.mark.parametrize("name", ["2x2x2:sk", "3x3x3:wg"])

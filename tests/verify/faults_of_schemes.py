@@ -1,4 +1,4 @@
-"""Schemes with one fault each."""
+"""Schemes with one fault each, and which equations are wrong by one plain sum of products."""
 
 from functools import partial
 from itertools import product
@@ -46,3 +46,19 @@ def faults(scheme):
     for slot, kinds in enumerate(scheme.target.kind_arrays):
         if kinds.shape[0] == kinds.shape[1] and ((kinds == 0) == (kinds == 0).T).all():
             yield partial(transposed, scheme, slot)
+
+
+def wrong_equations(scheme):
+    """Which equations (A, B, C) do not hold: the twin of the grouped checks, over any ring."""
+    parts = [factor.dense.astype(object).reshape(scheme.rank, factor.blocks, -1) for factor in scheme.factors]
+    u, v, w = ((part[..., 0], part[..., 1] if part.shape[2] == 2 else 0 * part[..., 0]) for part in parts)
+
+    def times(x, y, how):
+        """The product of Gaussian numbers."""
+        (a, b), (c, d) = x, y
+        return np.einsum(how, a, c) - np.einsum(how, b, d), np.einsum(how, a, d) + np.einsum(how, b, c)
+
+    real, imag = times(times(u, v, "rp,rq->rpq"), w, "rpq,rs->pqs")
+    real[tuple(scheme.target.terms.T)] -= int(np.prod(scheme.denominators, dtype=object))
+    characteristic = scheme.ring.characteristic
+    return ((real % characteristic if characteristic else real) != 0) | (imag != 0)

@@ -10,10 +10,12 @@ from lcma.schemes_db.ring import parse_ring
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import expansion
 from lcma.verify.exact import check_exact
+from lcma.verify.randomized import check_randomized
 
-from .faults_of_schemes import changed
+from .faults_of_schemes import changed, wrong_equations
 
 RINGS = ["Z", "Q", "Z2", "Z3", "Z1048573", "Q(i)"]
+TARGETS = ["1x1x1", "2x2x2", "1x3x2", "2x1x2", "3x3x2:tri-left", "2x2x2:tri-out"]
 
 
 def both(monkeypatch, scheme):
@@ -26,11 +28,9 @@ def both(monkeypatch, scheme):
     return [(outcome.ok, outcome.wrong, outcome.first, outcome.holds_mod_2, outcome.equations) for outcome in outcomes]
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 2**32 - 1), st.sampled_from(["1x1x1", "2x2x2", "1x3x2", "3x3x2:tri-left"]), st.sampled_from(RINGS)
-)
-def test_both_methods_agree(seed, name, ring):
+@settings(max_examples=130, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from(TARGETS), st.sampled_from(RINGS))
+def test_both_methods_count_the_wrong_equations_and_a_random_proof_agrees(seed, name, ring):
     rng = np.random.default_rng(seed)
     target, ring = lcma.parse_target(name), parse_ring(ring)
     kinds = [grid[..., None] if ring.gaussian else grid for grid in target.kind_arrays]
@@ -46,6 +46,13 @@ def test_both_methods_agree(seed, name, ring):
     with pytest.MonkeyPatch.context() as monkeypatch:
         dense, sparse = both(monkeypatch, scheme)
     assert dense == sparse
+    ok, count, first, *_ = dense
+    wrong = wrong_equations(scheme)
+    assert (count or 0) == np.count_nonzero(wrong)
+    assert ok == (not wrong.any()) == check_randomized(scheme, seed=seed).ok
+    if not ok:
+        places = zip((first.a, first.b, first.c), (factor.cols for factor in scheme.factors), strict=True)
+        assert wrong[tuple(row * cols + col for (row, col), cols in places)]
 
 
 @pytest.mark.parametrize("name", ["strassen*laderman", "eca-stage1", "naive:3x4x5", "naive:4x4x4:tri-right"])

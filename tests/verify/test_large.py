@@ -16,7 +16,6 @@ from lcma.schemes_db.factor import Factor, integer_array
 from lcma.schemes_db.formats.reading import Entries, factor_of
 from lcma.verify import certify, check, judge
 from lcma.verify.randomized import refuted
-from lcma.workbench.cli import main
 
 from ..refusal import refuses_with
 
@@ -152,25 +151,6 @@ def test_they_are_neither_certified_nor_kept_nor_run(home):
     with Catalog.open() as catalog, pytest.raises(VerifyOnlyError, match="not kept"):
         catalog.add(scheme, forged)
     refuses_with(VerifyOnlyError, "neither kept nor run", lcma.matmul, np.ones((4, 4)), np.ones((4, 4)), scheme=scheme)
-
-
-@pytest.mark.parametrize("command", [["add", "FILE"], ["convert", "FILE", "-", "--to", "exp"], ["show", "FILE"]])
-def test_commands_that_keep_or_use_it_refuse_in_one_line(command, tmp_path, home, capsys):
-    path = tmp_path / "large.txt"
-    path.write_bytes(formats.render(sheared(), "equations"))
-    assert main(["verify", str(path)]) == 0
-    assert "a coefficient exceeds int64" in capsys.readouterr().out
-    assert main([str(path) if word == "FILE" else word for word in command]) == 3
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.count("\n") == 1
-    assert "neither kept nor run" in err
-
-
-def test_a_power_tower_is_refused():
-    text = "[[[1,[((((9^100)^100)^100)^100)],1]]]"
-    with pytest.raises(SchemeFormatError, match="beyond 2"):
-        formats.parse_text(text.replace("[", "{").replace("]", "}"), "mathematica")
 
 
 def test_integer_arrays_choose_their_type():

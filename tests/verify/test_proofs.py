@@ -3,12 +3,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import lcma
-from lcma.errors import LcmaError, VerificationError
-from lcma.schemes_db import Z2, ProductKind, Q, costs
+from lcma.errors import VerificationError
+from lcma.schemes_db import ProductKind, Q, costs
 from lcma.schemes_db.formats import lcma_json, parse_bytes, render
 from lcma.schemes_db.ring import is_prime
 from lcma.schemes_db.scheme import Scheme
@@ -20,20 +18,7 @@ from lcma.verify.randomized import check_randomized, first_wrong, refuted
 from lcma.workbench import cli
 
 from ..refusal import refuses_with
-from .faults_of_schemes import changed, single_changes
-
-
-def naive_verdict(scheme):
-    """All equations by one plain einsum: the twin of the grouped check."""
-    u, v, w = (factor.dense.reshape(scheme.rank, -1).astype(object) for factor in scheme.factors)
-    got = np.einsum("rp,rq,rs->pqs", u, v, w)
-    wanted = np.zeros(got.shape, dtype=object)
-    for p, q, s in scheme.target.terms:
-        wanted[p, q, s] = int(np.prod(scheme.denominators, dtype=object))
-    wrong = got - wanted
-    if scheme.ring.characteristic:
-        wrong = wrong % scheme.ring.characteristic
-    return int((wrong != 0).sum())
+from .faults_of_schemes import changed, single_changes, wrong_equations
 
 
 @pytest.mark.parametrize("name", [
@@ -45,19 +30,6 @@ def test_valid_schemes_pass(name, method):
     outcome = lcma.check(lcma.resolve(name)[0], method)
     assert outcome.ok
     assert outcome.explain() == "valid"
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.sampled_from(["2x2x2", "1x2x3", "3x3x2:tri-left", "2x2x2:tri-out"]))
-def test_the_count_of_wrong_equations_is_that_of_the_plain_check(seed, name):
-    rng = np.random.default_rng(seed)
-    target = lcma.parse_target(name)
-    arrays = [np.where(kinds == 0, 0, rng.integers(-2, 3, (4, *kinds.shape))) for kinds in target.kind_arrays]
-    for ring in (lcma.schemes_db.Z, Z2):
-        scheme = Scheme.from_arrays(target, *arrays, ring)
-        outcome = check_exact(scheme)
-        assert (outcome.wrong or 0) == naive_verdict(scheme)
-        assert outcome.ok == check_randomized(scheme, seed=seed).ok
 
 
 def test_the_first_wrong_equation_is_named(strassen):
@@ -102,7 +74,7 @@ def test_large_coefficients_are_exact(strassen, scale, error):
     assert outcome.ok
     assert not outcome.proof.primes  # the scale cancels: the primitive products are small
     bad = changed(good, 2, 3, 0, error)
-    assert check_exact(bad).wrong == naive_verdict(bad) > 0
+    assert check_exact(bad).wrong == np.count_nonzero(wrong_equations(bad)) > 0
     assert not check_randomized(bad).ok
 
 
@@ -110,7 +82,8 @@ def test_groups_of_blocks_do_not_change_the_verdict(monkeypatch):
     scheme = lcma.resolve("strassen*laderman")[0]
     monkeypatch.setattr(exact, "GROUP_ENTRIES", 1)
     assert check_exact(scheme).ok
-    assert check_exact(changed(scheme, 2, 50, 7, 1)).wrong == naive_verdict(changed(scheme, 2, 50, 7, 1))
+    bad = changed(scheme, 2, 50, 7, 1)
+    assert check_exact(bad).wrong == np.count_nonzero(wrong_equations(bad))
 
 
 @pytest.mark.parametrize("name", ["eca-stage1", "eca-stage2"])
@@ -145,19 +118,6 @@ def test_certificates_are_checked_again(strassen):
     assert certificate.digest == strassen.digest
     assert lcma.recheck(strassen, certificate).methods == certificate.methods
     assert lcma.schemes_db.Certificate.from_json(certificate.to_json()) == certificate
-    refuses_with(VerificationError, "is of", lcma.recheck, lcma.resolve("winograd")[0], certificate)
-
-
-@pytest.mark.parametrize("data", [
-    None, [], {}, {"proofs": []}, {"proofs": [{"method": "exact"}]},
-    {"target": 1, "ring": "Z", "rank": 7, "digest": "", "version": "", "proofs": [{"method": "x"}]},
-])  # fmt: skip
-def test_what_is_no_certificate_is_refused(data):
-    refuses_with(lcma.SchemeFormatError, "not a certificate", lcma.schemes_db.Certificate.from_json, data)
-
-
-def test_an_unknown_method_is_refused(strassen):
-    refuses_with(LcmaError, "choose one of exact, randomized", lcma.check, strassen, "hopeful")
 
 
 def test_the_bound_on_sums_is_of_magnitudes(strassen):

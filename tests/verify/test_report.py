@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import SchemeFormatError, VerificationError
+from lcma.errors import VerificationError
 from lcma.schemes_db import Z2
 from lcma.schemes_db.formats import lcma_json, parse_text, written
 from lcma.schemes_db.formats.reading import C, Reading
@@ -90,11 +90,6 @@ def test_headline_and_json(tmp_path, strassen):
     assert data["failure"] is None
 
 
-def test_missing_files_and_folders_are_named(tmp_path):
-    refuses_with(SchemeFormatError, "No such file", lcma.load, tmp_path / "none.json")
-    refuses_with(SchemeFormatError, "is a folder", lcma.load, tmp_path)
-
-
 def test_zero_unused_and_doubled_products_are_noted(strassen):
     odd = "n1 = (a11 - a11)(b11)\nn2 = (a12)(b11)\nn3 = (-a12)(b11)\nn4 = (a12)(b12)\n"
     text = odd + written.equations(strassen).replace("c11 = ", "c11 = n2 + n3 + ").replace("c12 = ", "c12 = n1 + ")
@@ -103,14 +98,6 @@ def test_zero_unused_and_doubled_products_are_noted(strassen):
     assert "products that are zero: 1" in notes
     assert "products that are used by no output: 4" in notes
     assert "products that are the same as one before: 3" in notes
-
-
-@pytest.mark.parametrize(("text", "message"), [
-    ("3 2 R\n1 1 sqrt(3)\n0 0 0\n", r"the parameter sqrt\(3\) is no exact fraction"),
-    ("3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 2 R\n1 1 1\n2 2 1\n3 1 1\n0 0 0\n3 3 R\n1 1 1\n0 0 0\n", "polynomials"),
-])  # fmt: skip
-def test_what_is_no_scheme_of_matrices_is_refused_by_name(text, message):
-    refuses_with(SchemeFormatError, message, parse_text, text)
 
 
 def test_of_two_candidates_with_one_convention_each_has_its_own_verdict(strassen):

@@ -2,13 +2,10 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import LcmaError
 from lcma.schemes_db import Q
 from lcma.schemes_db.costs import growth_factor
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify.stability import UNIT_ROUNDOFF, error_bound, measure, prefactor
-
-from ..refusal import refuses_with
 
 
 def plain_prefactor(scheme):
@@ -69,10 +66,3 @@ def test_a_callable_is_measured_in_the_place_of_evaluation(strassen):
     assert exact.error < measure(strassen, "float32").error / 100
     plain = measure(strassen, "float32", call=np.matmul)
     assert plain.error == plain.classical
-
-
-def test_what_has_no_error_analysis_is_refused(strassen):
-    refuses_with(LcmaError, "choose one of float64, float32, float16", error_bound, strassen, 8, dtype="int64")
-    refuses_with(LcmaError, "no product of real matrices", measure, strassen.over_z2())
-    refuses_with(LcmaError, "take fewer levels", measure, strassen, levels=9)
-    refuses_with(LcmaError, "measured on one level", measure, lcma.resolve("eca-stage1")[0], levels=2)

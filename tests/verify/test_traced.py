@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import LcmaError
 from lcma.verify import check_traced
 from lcma.verify.traced import present
 
@@ -94,16 +93,6 @@ def test_present_cuts_ragged_blocks_as_matmul_does():
     mask = present(lcma.parse_target("2x2x1:tri-left").a, (5, 5))
     wanted = np.tril(np.ones((5, 5), dtype=bool))
     assert (mask == wanted).all()
-    with pytest.raises(LcmaError, match="must be square"):
-        present(lcma.parse_target("2x2x1:tri-left").a, (5, 9))
-
-
-@pytest.mark.parametrize(
-    "options", [{"dtype": "int8"}, {"dtype": "object"}, {"dtype": "float32", "modulus": 7}, {"modulus": 1 << 40}]
-)
-def test_what_cannot_be_traced_is_refused(options):
-    with pytest.raises(LcmaError):
-        check_traced(np.matmul, GENERAL, **options)
 
 
 def test_a_seed_repeats_the_matrices():

@@ -109,11 +109,3 @@ def test_what_torchs_sparse_products_lack_is_said_in_one_line(monkeypatch):
     found = baseline(factored_request(matrix.structure, 8, order="bsl"), "bsr")
     with pytest.raises(PlanError, match=r"torch does not multiply this sparse matrix: not implemented for 'Half'$"):
         found.run([torch.from_numpy(matrix.factors[0])], torch.randn(40, 8), torch.empty(30, 8))
-
-
-def test_there_is_no_baseline_of_another_family():
-    request = factored_request(LowRank(8, 8, 2), 4, "float32")
-    with pytest.raises(PlanError, match="block-low-rank products have no baseline 'bsr'"):
-        baseline(request, "bsr")
-    with pytest.raises(PlanError, match="dense products have no baseline 'permuted'"):
-        baseline(Request(4, 4, 4, "float32"), "permuted")

@@ -104,7 +104,6 @@ def test_rows_are_chosen_by_size():
     assert len(rows) == 3 + 4 + 3 + len(exact.INTEGER_BITS)
     assert [str(bar) for bar in rows["GF(2) 4096 over M4RI"].bars] == ["ratio >= 1.4"]
     assert "GF(2) 4096 two threads over one" in rows
-    refuses("of a processor", list, exact.cases(Options("cuda")))
 
 
 def test_small_rows_run():

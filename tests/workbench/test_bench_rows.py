@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import PlanError, VerificationError
+from lcma.errors import VerificationError
 from lcma.kernels.cuda import clock, machine
 from lcma.kernels.cuda.fp8_naive import quantise_rows
 from lcma.kernels.cuda.h200 import h200
@@ -86,8 +86,6 @@ def test_the_layers_on_a_gpu_are_96_of_each_dtype():
     assert len(set(keys)) == 192
     assert sum(key.startswith("layer bfloat16 ") for key in keys) == 96
     assert {tuple(map(str, case.bars)) for case in cases} == {("ratio >= 0.99",)}
-    with pytest.raises(PlanError, match="not int8"):
-        list(falcon.cases(Options("cuda", dtypes=("int8",))))
 
 
 @pytest.mark.parametrize("short", [True, False])

@@ -58,48 +58,12 @@ def test_a_processor_multiplies_stored_half_precision_in_float32(run, files, dty
     assert f"the factors are stored in {dtype}; a processor computes in float32" in err
 
 
-def test_run_says_in_one_line_what_does_not_fit(run, files):
-    _, _, folder = files
-    np.savez(folder / "bad.npz", block_low_rank=np.array([0, 4, 4, 1, 1, 9, 0]))
-    run.refused(65, "exceeds the shorter side", "run", folder / "bad.npz", folder / "first.npy")
-
-
 def test_time_compares_with_the_papers_form_and_the_dense_matrix(run, files):
     matrix, _, folder = files
     found = run.json("time", folder / "k.npz", "--batch", "64", "--rounds", "2")
     assert found["structure"] == matrix.structure.name
     assert {row["what"] for row in found["rows"]} == {"strided", "permuted", "dense", "auto"}
     assert all(row["relative_error"] < 1e-6 for row in found["rows"])
-
-
-def test_plan_and_tune_take_a_stored_matrix(run, files, home):
-    matrix, _, folder = files
-    for device in ("cpu", "cuda"):
-        text = run.ok("plan", folder / "k.npz", "--batch", "8192", "--device", device, "--explain")
-        assert (matrix.structure.name in text, "strided" in text) == (True, True)
-    assert run.json("tune", folder / "k.npz", "--batch", "600", "--rounds", "2")
-
-
-def test_the_dense_matrix_is_planned_tuned_and_run_within_max_extra_bytes(run, tmp_path, home):
-    matrix, folder = FactoredMatrix.random(Monarch(24, 24, 3, 2, 2)), tmp_path
-    block_low_rank.save(folder / "k.npz", matrix)
-    np.save(folder / "first.npy", np.ones((9, 24), np.float32))
-    extra = 4 * matrix.structure.extra_elements
-    given = (folder / "k.npz", "--batch", "600")
-
-    def dense(*arguments):
-        return next(one for one in run.json(*arguments)["considered"] if one["strategy"] == "dense")
-
-    refused = dense("plan", *given, "--explain", "--max-extra-bytes", extra - 1)
-    reason = f"the dense matrix takes {extra} bytes more than the factors; allow it with max_extra_bytes"
-    assert (refused["seconds"], refused["ratio"], refused["refused"]) == (None, None, reason)
-    assert dense("plan", *given, "--explain", "--max-extra-bytes", extra)["refused"] is None
-    for allowed in (0, extra):
-        (tuned,) = run.json("tune", *given, "--rounds", "2", "--max-extra-bytes", allowed)
-        names = {one["candidate"].partition(",")[0] for one in tuned["candidates"]}
-        assert (tuned["skipped"], "dense" in names) == (None, allowed > 0)
-    for command in (("run", folder / "k.npz", folder / "first.npy", "--check"), ("time", *given, "--rounds", "1")):
-        run.ok(*command, "--max-extra-bytes", extra)
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])

@@ -1,14 +1,14 @@
-"""Counts of operations and of memory traffic, against counts that are known otherwise."""
+"""Counts of operations, memory traffic and blocks beyond C, against counts that are known otherwise."""
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 import lcma
 from lcma.workbench.analysis import causal
 from lcma.workbench.analysis.counts import MODELS, PRINTED, Operations, operations, saved, standard, traffic
-
-from ..refusal import refuses
+from lcma.workbench.analysis.pebbling import blocks_beyond, sums_of, weights
 
 
 @pytest.mark.parametrize("product", ["QK", "PV"])
@@ -64,6 +64,35 @@ def test_the_command_counts_measures_and_draws(home, run, tmp_path, monkeypatch)
     assert 0 < worst["float32"] < worst["float16"] < worst["bfloat16"] < 0.1
 
 
-def test_other_schemes_are_refused(strassen):
-    refuses("no rotation", operations, strassen, "QK", 64, 64)
-    refuses("at least 0", operations, strassen, "QK", 64, 64, -1)
+@pytest.mark.parametrize(
+    ("name", "beyond"),
+    [("eca-stage1", 0), ("4x4x4-tri-out-r34-sparse", 0), ("4x4x4-tri-out-r34", 2), ("strassen", 1)],
+)
+def test_the_least_number_of_blocks_beyond_the_output(name, beyond):
+    assert blocks_beyond(lcma.resolve(name)[0]) == beyond
+
+
+def possible(columns, sums, cells):
+    """Return whether some order of the products fits: all of them, by the sets of products that can have been done."""
+    rank = len(sums)
+    reached = {0}
+    for _ in range(rank):
+        after = set()
+        for done in reached:
+            for r in range(rank):
+                now = done | 1 << r
+                if not done >> r & 1 and now not in after:
+                    held = np.linalg.matrix_rank(columns[:, [t for t in range(rank) if now >> t & 1]])
+                    if held + sums[r] <= cells:
+                        after.add(now)
+        reached = after
+    return bool(reached)
+
+
+@pytest.mark.parametrize("name", ["strassen", "winograd", pytest.param("2x2x4", marks=pytest.mark.slow)])
+def test_no_order_of_the_products_needs_less(name):
+    scheme = lcma.resolve(name)[0]
+    columns, sums, beyond = weights(scheme), sums_of(scheme), blocks_beyond(scheme)
+    assert possible(columns, sums, len(columns) + beyond)
+    assert beyond > 0
+    assert not possible(columns, sums, len(columns) + beyond - 1)

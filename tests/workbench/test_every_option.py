@@ -22,9 +22,11 @@ TESTS = Path(lcma.__file__).resolve().parent / "tests"
 
 @cache
 def words_of_tests() -> tuple[frozenset[str], ...]:
-    """For each file of tests and each line of a table, the words of its strings; not of docstrings and this file."""
+    """The words of the strings of each file of tests but this one, without docstrings, and of each line of a table."""
     mistakes, commands = (tomllib.loads((TESTS / "workbench" / f"{name}.toml").read_text("utf-8")) for name in TABLES)
-    tables = *mistakes.values(), commands["writing"], commands["tables"], commands["long"].values()
+    pages = (path.read_text("utf-8").splitlines() for path in (TESTS / "workbench" / "sessions").glob("*.md"))
+    sessions = (line for line in itertools.chain(*pages) if line.startswith("$ "))
+    tables = *mistakes.values(), commands["writing"], commands["tables"], commands["long"].values(), sessions
     found = [frozenset(re.split(r"[\s=]+", line)) for line in itertools.chain(*tables)]
     for path in sorted(TESTS.rglob("*.py")):
         if path.name == Path(__file__).name:

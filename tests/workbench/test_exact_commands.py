@@ -16,50 +16,6 @@ def files(tmp_path):
     return tmp_path, a, b
 
 
-@pytest.mark.parametrize(
-    ("ring", "scheme", "modulus"), [("Z2", "4x4x4:47", 2), ("GF(101)", "strassen", 101), ("Z", "auto", 0)]
-)
-def test_run_multiplies_files_of_integers(files, run, ring, scheme, modulus):
-    folder, a, b = files
-    out = folder / "c.npy"
-    arguments = ["run", scheme, str(folder / "a.npy"), str(folder / "b.npy"), "--ring", ring, "--out", str(out)]
-    assert "check: exact" in run.ok(*arguments, "--check")
-    assert np.array_equal(np.load(out), a @ b % modulus if modulus else a @ b)
-
-
-def test_run_multiplies_bit_matrices(run, tmp_path):
-    a, b = lcma.BitMatrix.random(90, 130, seed=1), lcma.BitMatrix.random(130, 70, seed=2)
-    a.save(tmp_path / "a.npz")
-    b.save(tmp_path / "b.npz")
-    names = [str(tmp_path / f"{name}.npz") for name in "abc"]
-    run.ok("run", "4x4x5:60", *names[:2], "--ring", "Z2", "--out", names[2])
-    assert lcma.BitMatrix.load(names[2]) == naive_bits(a, b)
-
-
-def test_plan_and_suggest_name_schemes_modulo_2(run):
-    found = run.json("plan", "32768", "32768", "32768", "--ring", "Z2", "--explain")
-    assert found["strategy"] == "scheme"
-    assert found["baseline"] == "leaf"
-    schemes = [one["schemes"] for one in run.json("suggest", "32768", "32768", "32768", "--ring", "Z2")["candidates"]]
-    assert any("4x4x4:47" in label for label in schemes)
-
-
-def test_time_and_tune_check_what_they_measure(run):
-    found = run.json("time", "strassen", "--ring", "GF(1021)", "64", "--rounds", "2")
-    assert found["baseline"] == "leaf"
-    assert found["ring"] == "GF(1021)"
-    assert [row["relative_error"] for row in found["rows"]] == [0.0, 0.0]
-    (tuned,) = run.json("tune", "128", "128", "128", "--ring", "Z2", "--rounds", "2")
-    assert tuned["candidates"][0]["strategy"] == "leaf"
-
-
-@pytest.mark.parametrize("ring", ["Z2", "GF(8388593)", "Z"])
-def test_plan_and_suggest_know_a_gpu(run, ring):
-    sizes = ["8192", "8192", "8192"]
-    assert "on NVIDIA H200" in run.ok("plan", *sizes, "--ring", ring, "--device", "cuda", "--explain")
-    run.ok("suggest", *sizes, "--ring", ring, "--device", "cuda")
-
-
 @pytest.mark.parametrize("ring", ["Z2", "GF(101)"])
 def test_run_on_a_gpu_moves_files_there_and_back(files, run, monkeypatch, ring):
     """The transfers, with a strategy of a GPU that multiplies on the processor."""

@@ -44,45 +44,6 @@ def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
     run.refused(3, "a library lacks the dtype", *arguments)
 
 
-def test_plan_and_tune_take_a_stored_matrix(run, files, home):
-    _, _, folder = files
-    k = folder / "k.npz"
-    for device in ("cpu", "cuda"):
-        text = run.ok("plan", k, "--batch", "25088", "--layout", "bsl", "--device", device, "--explain")
-        by_library = "\ndense:     ", " by the library (predicted): the factors are "
-        assert all(words in text for words in ("Kronecker-sparse (1,4,4,3)(3,4,8,1)", "strided", *by_library))
-    candidates = run.json("tune", k, "--batch", "600", "--rounds", "2", "--top", "2")[0]["candidates"]
-    assert {one["strategy"] for one in candidates} >= {"strided"}
-    names = [one["candidate"] for one in candidates]
-    assert len(set(names)) == len(names) > 2  # slabs of several widths are several candidates
-    assert run.json("plan", k, "--batch", "600")["basis"] == "measured"
-    assert run.json("tune", k, "--batch", "600")[0]["skipped"]
-    found = run.json("plan", k, "--batch", "600", "--layout", "bsl")
-    assert found["basis"] == "predicted"  # another layout is another class
-
-
-@pytest.mark.parametrize(("dtype", "other"), [("float64", "float32"), ("complex64", "complex128")])
-def test_time_plan_and_tune_default_to_the_stored_dtype(run, files, home, dtype, other):
-    matrix, _, folder = files
-    k = folder / f"{dtype}.npz"
-    kronecker.save(k, matrix.astype(dtype))
-    for command in (("time", k, "--rounds", "1"), ("plan", k), ("tune", k, "--rounds", "1", "--top", "1")):
-        code, text, err = run(*command, "--batch", "64")
-        assert (code, f"Kronecker-sparse (1,4,4,3)(3,4,8,1) {dtype}" in text, "stored in" in err) == (0, True, False)
-    text = run.ok("time", k, "--rounds", "1", "--batch", "64", "--dtype", other)
-    assert f"Kronecker-sparse (1,4,4,3)(3,4,8,1) {other} on cpu; ratios" in text
-
-
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_is_planned_in_float32_on_a_processor_alone(run, files, dtype):
-    matrix, _, folder = files
-    k = folder / "half.safetensors"
-    kronecker.save(k, matrix.astype(dtype))
-    for device, used, told in (("cpu", "float32", True), ("cuda", dtype, False)):
-        code, text, err = run("plan", k, "--batch", "64", "--device", device)
-        assert (code, f" {used} on " in text, f"stored in {dtype}; a processor" in err) == (0, True, told)
-
-
 def test_suggest_ranks_patterns_within_the_density(run):
     base = ("suggest", "1024", "512")
     rows = run.json(*base, "--density", "0.25", "--top", "50")["candidates"]

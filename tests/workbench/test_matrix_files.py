@@ -13,11 +13,6 @@ from lcma.workbench.matrix_files import Operand, read_operand, write_product
 from ..refusal import refuses, refuses_with
 
 
-def raw(header, body=b""):
-    text = header if isinstance(header, bytes) else json.dumps(header).encode()
-    return len(text).to_bytes(8, "little") + text + body
-
-
 def test_tensors_come_back_as_they_were_written(tmp_path):
     rng = np.random.default_rng(0)
     tensors = {
@@ -41,45 +36,12 @@ def test_tensors_come_back_as_they_were_written(tmp_path):
 
 def test_a_file_written_by_hand_is_read(tmp_path):
     """The example of the format's description, with metadata and a header that is not padded."""
-    body = np.arange(6, dtype="<f4").tobytes()
-    header = {"__metadata__": {"by": "hand"}, "x": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}}
+    tensor = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
+    header = json.dumps({"__metadata__": {"by": "hand"}, "x": tensor}).encode()
     path = tmp_path / "x.safetensors"
-    path.write_bytes(raw(header, body))
+    path.write_bytes(len(header).to_bytes(8, "little") + header + np.arange(6, dtype="<f4").tobytes())
     operand = read_operand(str(path))
     assert (operand.dtype, operand.matrix.tolist()) == ("float32", [[0, 1, 2], [3, 4, 5]])
-
-
-TENSOR = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\x00" * 7,
-        (1 << 62).to_bytes(8, "little") + b"{}",
-        (3).to_bytes(8, "little") + b"{}",
-        raw(b"[]"),
-        raw(b"no"),
-        raw(b"\xff\xfe"),
-        raw(b"[" * 100_000),
-        raw({"x": []}),
-        raw({"x": {**TENSOR, "dtype": "F4"}}, bytes(24)),
-        raw({"x": {**TENSOR, "shape": [2, -3]}}, bytes(24)),
-        raw({"x": {**TENSOR, "shape": [2, 1.5]}}, bytes(24)),
-        raw({"x": {**TENSOR, "shape": [1] * 33}}, bytes(4)),
-        raw({"x": {**TENSOR, "shape": [1 << 40, 1 << 40]}}, bytes(24)),
-        raw({"x": {**TENSOR, "data_offsets": [0, 28]}}, bytes(24)),
-        raw({"x": {**TENSOR, "data_offsets": [24, 0]}}, bytes(24)),
-        raw({"x": {**TENSOR, "data_offsets": [0, 24, 48]}}, bytes(24)),
-        raw({"x": TENSOR}, bytes(23)),
-        raw(b'{"x":%s,"x":%s}' % ((json.dumps(TENSOR).encode(),) * 2), bytes(24)),
-    ],
-)
-def test_damaged_files_are_refused_in_one_line(tmp_path, content):
-    path = tmp_path / "bad.safetensors"
-    path.write_bytes(content)
-    refuses_with(SchemeFormatError, r"not a \.safetensors file", read_operand, str(path))
 
 
 def test_tensors_are_named(tmp_path):
@@ -88,7 +50,6 @@ def test_tensors_are_named(tmp_path):
     assert read_operand(f"{path}:q").matrix.shape == (2, 2)
     for text, message in ((str(path), "name one as FILE:TENSOR. It has p, q"), (f"{path}:r", "no tensor 'r'")):
         refuses_with(SchemeFormatError, message, read_operand, text)
-    refuses_with(SchemeFormatError, "can't be read", read_operand, f"{tmp_path / 'none.safetensors'}:p")
 
 
 def test_bfloat16_is_rounded_to_the_nearest():
@@ -115,16 +76,6 @@ def test_conversions_lose_nothing_silently():
     assert (bits.dtype, float32_of(bits.matrix).tolist()) == ("bfloat16", [[1.5, 1.5], [1.5, 1.5]])
     assert bits.converted("float64").matrix.tolist() == [[1.5, 1.5], [1.5, 1.5]]
     assert operand(np.full((2, 2), np.inf)).converted("float16").matrix.dtype == np.float16
-    for matrix, dtype, message in (
-        (np.ones((2, 2), np.complex64), "float32", "can't become"),
-        (np.ones((2, 2), np.complex64), "int32", "can't become"),
-        (np.ones((2, 2), bool), "float32", "can't become"),
-        (np.ones((2, 2)), "int32", "fractions"),
-        (np.full((2, 2), 1e6), "float16", "too large for float16"),
-        (np.full((2, 2), 1e300), "bfloat16", "too large for bfloat16"),
-        (np.full((2, 2), 300), "int8", "does not hold"),
-    ):
-        refuses(message, operand(matrix).converted, dtype)
 
 
 def test_products_are_written_whole(tmp_path):

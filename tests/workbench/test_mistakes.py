@@ -15,13 +15,13 @@ import lcma
 from lcma import errors, kronecker
 from lcma.kernels import safetensors
 from lcma.kernels.kronecker import FactoredMatrix
-from lcma.schemes_db.formats import written
 from lcma.workbench import cli
 
 pytestmark = pytest.mark.usefixtures("home")
 
 PAGE = Path(lcma.__file__).resolve().parent / "docs" / "reference" / "exit-codes.md"
-MISTAKES = Path(__file__).with_name("mistakes.toml").read_text(encoding="utf-8")
+MISTAKES = tomllib.loads(Path(__file__).with_name("mistakes.toml").read_text(encoding="utf-8"))
+FILES = MISTAKES.pop("files")
 
 
 def test_the_page_has_the_exit_codes_of_the_code():
@@ -59,17 +59,9 @@ def files(tmp_path_factory):
         tensors = {name: ("F32", np.full(shape, value, "f4")) for name, shape in shapes.items()}
         (folder / f"{name}.safetensors").write_bytes(safetensors.pack(tensors))
     (folder / "cut.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:-5])
-    strassen = written.exp(lcma.resolve("strassen")[0])
-    for name, text in (
-        ("note.txt", "hello\n"),
-        ("empty.json", ""),
-        ("torn.json", '{"lcma_scheme": 1, '),
-        ("no.npy", "no array"),
-        ("shapes.csv", "m,k,n\n8,8,eight\n"),
-        ("strassen.exp", strassen),
-        ("wrong.exp", strassen.replace("a11", "a12", 1)),
-    ):
+    for name, text in FILES.items():
         (folder / name).write_text(text)
+    (folder / "bytes.csv").write_bytes(b"m,k,n\n1,2,\xff\n")
     (folder / "sub").mkdir()
     return folder
 
@@ -82,7 +74,7 @@ def folder(files, monkeypatch):
 
 @pytest.mark.parametrize(
     ("line", "code", "mend"),
-    [(line, int(code), mend) for code, lines in tomllib.loads(MISTAKES).items() for line, mend in lines.items()],
+    [(line, int(code), mend) for code, lines in MISTAKES.items() for line, mend in lines.items()],
 )
 def test_a_mistake_is_one_line_that_names_the_mend_or_what_was_meant(run, folder, line, code, mend):
     before = {path: path.stat().st_mtime_ns for path in folder.rglob("*")}

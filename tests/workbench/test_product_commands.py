@@ -6,8 +6,6 @@ import re
 import numpy as np
 import pytest
 
-from lcma.kernels import safetensors
-from lcma.kernels.bfloat16 import bfloat16_bits
 from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.threads import thread_count
@@ -18,7 +16,6 @@ from lcma.kernels.planning.profiles import forget_profiles, keep_profile, publis
 from lcma.kernels.plans import tuning
 from lcma.schemes_db.symmetry import ATTENTION_PRODUCTS
 from lcma.workbench import products
-from lcma.workbench.matrix_files import read_operand
 from lcma.workbench.products import FACTORS, Device, sizes_of
 
 DTYPES = ("float32", "float64", "complex64", "bfloat16")
@@ -49,50 +46,6 @@ def matrices(tmp_path):
     for name, shape in arrays.items():
         np.save(tmp_path / f"{name}.npy", rng.standard_normal(shape).astype(np.float32))
     return lambda name: tmp_path / f"{name}.npy"
-
-
-def test_run_plans_by_itself(run, matrices, tmp_path):
-    out = tmp_path / "c.safetensors"
-    text = run.ok("run", "auto", matrices("q"), matrices("w"), "--out", f"{out}:c", "--check")
-    assert text.startswith("vendor: 48x20x31 float32 on cpu: ")
-    assert "check: relative error" in text
-    np.testing.assert_allclose(
-        read_operand(f"{out}:c").matrix, np.load(matrices("q")) @ np.load(matrices("w")), atol=1e-5
-    )
-    # What was written is an operand of the next product.
-    assert run("run", "auto", f"{out}:c", matrices("w"))[0] == 3
-    assert run("run", "auto", matrices("p"), f"{out}:c", "--levels", 0, "--check")[0] == 0
-
-
-def test_run_takes_strategies_methods_and_schemes_by_level(run, matrices):
-    q, w = matrices("q"), matrices("w")
-    assert run.ok("run", "strassen", q, w, "--strategy", "scheme:loop", "--check").startswith("scheme 2x2x2:7, loop: ")
-    assert run.ok("run", "strassen/winograd", q, w, "--strategy", "scheme:batched", "--check").startswith(
-        "scheme (2x2x2:7 2x2x2:7), batched: "
-    )
-
-
-@pytest.mark.parametrize("dtype", ["float64", "complex64", "complex128", "bfloat16"])
-def test_run_multiplies_every_dtype_of_a_processor(run, matrices, dtype, tmp_path):
-    out = tmp_path / "c.npy"
-    options = ("--strategy", "vendor", "--dtype", dtype, "--check", "--out", out)
-    assert f"48x20x31 {dtype} on cpu" in run.ok("run", "auto", matrices("q"), matrices("w"), *options)
-    truth = np.load(matrices("q")).astype(float) @ np.load(matrices("w"))
-    assert np.linalg.norm(np.load(out) - truth) <= (2e-2 if dtype == "bfloat16" else 1e-6) * np.linalg.norm(truth)
-
-
-def test_run_multiplies_bfloat16_tensors_of_one_file(run, tmp_path):
-    rng = np.random.default_rng(1)
-    a, b = (bfloat16_bits(rng.standard_normal((9, 9)).astype(np.float32)) for _ in range(2))
-    path = tmp_path / "layer.safetensors"
-    path.write_bytes(safetensors.pack({"a": ("BF16", a), "b": ("BF16", b)}))
-    product = ("run", "auto", f"{path}:a", f"{path}:b", "--strategy", "vendor", "--check", "--out")
-    assert "bfloat16" in run.ok(*product, tmp_path / "c.safetensors")
-    assert read_operand(str(tmp_path / "c.safetensors")).dtype == "bfloat16"
-    other = tmp_path / "other.safetensors"
-    other.write_bytes(path.read_bytes())
-    for file in (path, other):
-        run.refused(3, "would lose it", *product, f"{file}:c", "--force")
 
 
 @pytest.mark.parametrize("name", list(ATTENTION_PRODUCTS))
@@ -180,23 +133,6 @@ def test_plan_explains_products_of_every_kind_alike(run, no_gpu):
             assert data["considered"][0]["seconds"] == pytest.approx(data["predicted_seconds"])
 
 
-def test_plan_names_strategies_schemes_and_levels(run, no_gpu):
-    text = run.ok(*PLANNED, "--scheme", "strassen", "--levels", 2, "--strategy", "scheme:loop")
-    assert "plan:      scheme 2x2x2:7 * 2x2x2:7, loop: named" in text
-    assert run.json(*PLANNED, "--strategy", "vendor")["strategy"] == "vendor"
-    assert run.json(*PLANNED, "--strategy", "scheme:tasks")["method"] == "tasks"
-
-
-def test_plan_explains_products_in_8_bits(run, no_gpu):
-    text = run.ok("plan", 8192, 8192, 8192, "--dtype", "fp8", "--device", "cuda", "--explain")
-    assert ("fp8-vendor" in text, "Quantise A" in text, "in e4m3" in text) == (True, True, True)
-
-
-def test_plan_knows_the_published_machines(run, no_gpu):
-    text = run.ok("plan", 8192, 8192, 8192, "--device", "cuda", "--profile", "nvidia-h200")
-    assert "NVIDIA H200 (published, nvidia-h200)" in text
-
-
 @pytest.mark.parametrize("rate", ["1e30", "1" + 30 * "0", "1e-300"])
 def test_a_profile_with_a_rate_that_no_machine_has_is_unreadable(run, tmp_path, rate):
     path = tmp_path / "profile.json"
@@ -241,26 +177,6 @@ def test_tune_measures_keeps_and_goes_on(run, small_sums, tmp_path):
     assert (planned["basis"], planned["measured_seconds"]) == ("measured", figures["median_s"])
     assert "measured:" in run("plan", 64, 16, 64, "--causal", "qk")[1]
     assert "ratio to baseline" in run.ok("tune", 60, 50, 40, "--again", "--rounds", 1)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "lacks the column k"),
-        ("m,k\n1,2\n", "lacks the column n"),
-        ("m,k,n,colour\n", "has an unknown column 'colour'"),
-        ("m,k,n\n", "names no product"),
-        ("m,k,n\n1,2\n", ":2: m, k and n"),
-        ("m,k,n\n1,2,0\n", ":2: m, k and n"),
-        ("m,k,n\n1,2,3,4\n", ":2: m, k and n"),
-        ("m,k,n,causal\n1,2,3,sideways\n", "write qk, pv"),
-        ("m,k,n\n1,2,\udcff\n", "no CSV"),
-    ],
-)
-def test_files_that_are_no_shapes_are_refused_in_one_line(run, tmp_path, text, message):
-    path = tmp_path / "shapes.csv"
-    path.write_bytes(text.encode("utf-8", "surrogateescape"))
-    run.refused(65, message, "tune", "--from", path)
 
 
 def test_wrong_candidates_are_never_stored(run, small_sums, monkeypatch):

@@ -33,35 +33,6 @@ def folder(tmp_path):
     return root
 
 
-def test_a_folder_is_taken_whole_in_order_with_a_line_a_scheme(run, folder):
-    code, out, err = run(folder)
-    assert code == 0
-    assert [line.split("  ")[1] for line in out.splitlines()] == [
-        str(folder / "b.exp"),
-        str(folder / "deep" / "a.json"),
-    ]
-    assert err == "lcma: 2 of 2 schemes are valid; 2 files are no schemes and were left out\n"
-
-
-def test_a_folder_without_a_scheme_proves_nothing(run, tmp_path):
-    (tmp_path / "notes.txt").write_text("nothing of the kind\n")
-    code, out, err = run(tmp_path)
-    assert (code, out) == (65, "")
-    left = "1 files are no schemes and were left out"
-    assert err == f"lcma: no scheme lies below {tmp_path}; {left}; name the files themselves\n"
-
-
-def test_faults_in_a_folder_count(run, folder):
-    (folder / "wrong.exp").write_text(written.exp(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
-    code, out, err = run(folder)
-    assert code == 1
-    assert out.count("FAIL 2x2x2") == 1
-    assert "2 of 3 schemes are valid" in err
-    (folder / "broken.json").write_text(lcma_json.render(lcma.resolve("strassen")[0])[:300])
-    code, out, err = run(folder)
-    assert (code, f"lcma: {folder / 'broken.json'}" in err) == (65, True)
-
-
 def test_several_processes_say_the_same_in_the_same_order(run, folder):
     for i in range(10):
         (folder / f"s{i}.exp").write_text(written.exp(lcma.resolve("winograd")[0]))
@@ -89,34 +60,6 @@ def test_standard_input(run, monkeypatch):
     assert err.startswith("lcma: -:")
     feed("")
     assert run("-")[0] == 65
-
-
-def test_all_methods_are_named_with_their_numbers(run, folder):
-    out = run.ok(folder / "b.exp", "--method", "symbolic", "--method", "randomized", "--method", "exact")
-    assert out.startswith(
-        "OK 2x2x2 rank 7 over Z (symbolic, 64 equations, randomized, 4 rounds, error below 2^-102, exact, 64"
-    )
-
-
-def test_what_is_too_large_for_a_method_is_refused_in_one_line(run, tmp_path):
-    path = tmp_path / "large.json"
-    path.write_text(lcma_json.render(lcma.resolve("strassen*strassen*strassen*strassen")[0]))
-    run.refused(2, "prove it by exact", path, "--method", "symbolic")
-
-
-def test_a_certificate_is_written_and_proven_again(run, folder, tmp_path):
-    one = tmp_path / "one.json"
-    assert run(folder / "b.exp", "--method", "exact", "--method", "randomized", "--certificate", one)[0] == 0
-    scheme, certificate = lcma.load(one)
-    kept = json.loads(one.read_text())["certificate"]
-    assert [proof["method"] for proof in kept["proofs"]] == ["exact", "randomized"]
-    assert scheme.digest == certificate.digest == kept["digest"]
-    assert "(exact, randomized) was proven again" in run.ok("--recheck", one)
-    many = tmp_path / "many"
-    assert run(folder, "--certificate", many, "--jobs", 2)[0] == 0
-    assert sorted(path.name.split("-")[0] for path in many.iterdir()) == ["a", "b"]
-    out = run.ok("--recheck", many)
-    assert out.count("OK ") == 2
 
 
 @pytest.mark.parametrize("field", ["hope", "primes_too"])
@@ -155,26 +98,6 @@ def test_a_certificate_that_claims_too_much_is_refused(run, folder, tmp_path, pa
     run.refused(1, words, "--recheck", file)
 
 
-def test_nothing_is_certified_that_does_not_hold(run, folder, tmp_path):
-    (folder / "wrong.exp").write_text(written.exp(lcma.resolve("strassen")[0]).replace("a11", "a12", 1))
-    one = tmp_path / "one.json"
-    assert run(folder / "wrong.exp", "--certificate", one)[0] == 1
-    assert not one.exists()
-
-
-def test_stability_is_shown_beside_the_proof(run, folder, tmp_path):
-    code, out, _ = run(folder / "b.exp", "--stability")
-    lines = [line for line in out.splitlines() if "stability:" in line]
-    assert code == 0
-    assert "growth factor 12, prefactor 5" in lines[0]
-    assert [line.split()[1] for line in lines[1:]] == ["float64", "float32", "float16"]
-    figures = run.json(folder / "b.exp", "--stability")["stability"]
-    assert all(0 < one["error"] < one["bound"] for one in figures["measured"])
-    (tmp_path / "z2.json").write_text(lcma_json.render(lcma.resolve("strassen")[0].over_z2()))
-    assert "nothing to measure" in run(tmp_path / "z2.json", "--stability")[1]
-    assert run.json(tmp_path / "z2.json", "--stability")["stability"] is None
-
-
 def test_nothing_heavy_is_imported(folder):
     code = (
         "import sys; from lcma.workbench import cli; code = cli.main(['verify', '-q', sys.argv[1]]); "
@@ -183,43 +106,3 @@ def test_nothing_heavy_is_imported(folder):
     )
     done = subprocess.run([sys.executable, "-c", code, str(folder / "b.exp")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_rounded_coefficients_are_one_line_and_exit_1(run, tmp_path, strassen):
-    path = tmp_path / "rounded.txt"
-    factors = [factor.dense.reshape(7, 4).T / 3 for factor in strassen.factors]
-    rows = ["\n".join(" ".join(f"{x * scale:.9g}" for x in row) for row in f) for f, scale in zip(factors, (1, 9, 3))]  # noqa: B905
-    path.write_text("\n#\n".join(rows) + "\n")
-    code, out, err = run(path)
-    assert (code, err, out.count("\n")) == (1, "", 1)
-    assert out.startswith("FAIL 2x2x2 rank 7: coefficients are rounded, largest residual ")
-    assert f"rounded to multiples of 1/3 it is exact over Q, digest {strassen.digest[:12]}" in out
-    code, out, _ = run(path, "--json", "--stability")
-    data = json.loads(out)
-    assert (code, data["ok"], data["approximate"], data["rounded_digest"]) == (1, False, "float", strassen.digest)
-    assert run(path, "--quiet")[1].startswith("FAIL")
-    assert run(tmp_path, "--certificate", tmp_path / "kept")[0] == 1
-    assert not (tmp_path / "kept").exists()
-    assert run.of("convert")(path, tmp_path / "out.json")[0] == 1
-    run.of("convert").ok("--round", path, tmp_path / "out.json")
-    assert lcma.load(tmp_path / "out.json")[0] == strassen
-
-
-def test_a_target_from_a_tensor_file_stands_alone_in_what_is_written(run, tmp_path):
-    tensor = tmp_path / "complex.txt"
-    tensor.write_text("0 0 0\n1 1 0 -1\n0 1 1\n1 0 1\n")
-    # Gauss: re = k1 - k3, im = k1 + k2, on the 1x2x2 grid that holds 2 + 2 + 2 places.
-    scheme = tmp_path / "gauss.txt"
-    scheme.write_text(
-        "k1 = (a11 + a12)(b11)\nk2 = (a11)(b12 - b11)\nk3 = (a12)(b11 + b12)\nc11 = k1 - k3\nc12 = k1 + k2\n"
-    )
-    name = f"tensor({tensor})"
-    code, out, _ = run(scheme, "--target", name)
-    assert (code, out.split()[0]) == (0, "OK")
-    run.of("convert").ok(scheme, tmp_path / "gauss.json", "--target", name)
-    tensor.unlink()
-    assert run(tmp_path / "gauss.json")[0] == 0
-    assert run(tmp_path / "gauss.json", "--method", "symbolic", "--method", "randomized")[0] == 0
-    run.refused(2, "", scheme, "--target", name)
-    run.of("add").ok(tmp_path / "gauss.json")
-    assert lcma.resolve("gauss")[0].rank == 3

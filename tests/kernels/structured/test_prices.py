@@ -23,7 +23,7 @@ from lcma.kernels.structured.cuda import CudaStructured
 from lcma.kernels.structured.decode import DECODE_TILES, DecodeTile, few_tile
 from lcma.kernels.structured.strategy import FAMILY
 from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of
-from lcma.workbench.bench.blr_layers import layer
+from lcma.workbench.bench.workloads import layer
 
 from ..cases import each
 from ..gpu import H200
