@@ -122,9 +122,9 @@ class TriangularProduct(TensorCore):
     """
 
     def __init__(self, request: Request, one: One | None, every: All | None, spare: One | None = None) -> None:
-        self.request, self._one, self._every, self._spare = request, one, every, spare
-        triangle = request.its_triangle
-        self._turned = triangle.side == "right"
+        super().__init__(request)
+        self._one, self._every, self._spare = one, every, spare
+        self._turned = request.its_triangle.side == "right"
 
     def writes(self, out: Tensor) -> bool:
         return bool(out.is_contiguous())
