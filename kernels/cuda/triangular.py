@@ -14,12 +14,10 @@ from ...schemes_db.symmetry import Triangle
 from ..arrays import Tensor, torch
 from ..request import Request
 from .executor import TensorCore, TensorExecutor
+from .launch import MOST_ITEMS
 from .stack import TILE as STACK_TILE
 from .stack import multiply_stack, programs_of
 from .tiles import SIDES, Tile, launch, tile_table
-
-MOST_ITEMS = 65535
-"""Maximum number of matrices of one launch: the limit of the second axis of a grid."""
 
 WAVES = 2
 """Number of large tiles per multiprocessor from which persistent programs are faster."""
