@@ -75,7 +75,6 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
 
     methods = (BATCHED,)
     family: str = FAMILY
-    version: int = 2
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         if not self.baseline and (reason := missing_rates(machine, request.arithmetic)):

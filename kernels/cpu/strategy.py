@@ -33,7 +33,6 @@ class CpuStrategy(BaseStrategy):
 
     operands: ClassVar[ArrayOperands] = ARRAYS
 
-    version: int = 3
     device: str = "cpu"
 
     @abstractmethod

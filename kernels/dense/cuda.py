@@ -63,7 +63,6 @@ class CudaVendor(BaseStrategy):
     name: str = "vendor"
     family: str = FAMILY
     baseline: bool = True
-    version: int = 3
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         if is_classical(source.program):
@@ -107,7 +106,6 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
 
     name: str = "scheme"
     family: str = FAMILY
-    version: int = 3
     methods = METHODS
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:

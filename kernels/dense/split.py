@@ -59,7 +59,6 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
     """
 
     name: str = NAME
-    version: int = 2
     precision, subject = ACCURATE, "halves are"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:

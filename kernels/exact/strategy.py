@@ -21,7 +21,6 @@ class ExactStrategy(BaseStrategy):
     """A strategy for exact products: "scheme" runs levels of a scheme, any other name one product without levels."""
 
     family: str = "exact"
-    version: int = 2
 
     @abstractmethod
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> Any:

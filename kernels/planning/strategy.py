@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -138,7 +136,7 @@ class Proposal:
 
 @runtime_checkable
 class Strategy(Protocol):
-    """An algorithm for the requests of one family on one device. A changed algorithm gets a new version.
+    """An algorithm for the requests of one family on one device.
 
     `baseline` marks the strategy of a family that all others are compared with.
     """
@@ -151,9 +149,6 @@ class Strategy(Protocol):
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def version(self) -> int: ...
 
     @property
     def baseline(self) -> bool: ...
@@ -197,7 +192,6 @@ class BaseStrategy(ABC):
     name: str
     family: str
     baseline: bool = False
-    version: int = 1
     device: str = "cuda"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -247,7 +241,7 @@ class BaseStrategy(ABC):
 
 
 _registered: dict[tuple[str, str, str], Strategy] = {}
-_NEEDED = ("device", "family", "name", "version", "baseline")
+_NEEDED = ("device", "family", "name", "baseline")
 
 
 def register_strategy(strategy: Strategy) -> None:
@@ -303,13 +297,6 @@ class Plan:
         """The library whose own product this plan is, "vendor" if it has no other name; "" for any other plan."""
         vendors = self.candidate.strategy == "vendor" and not self.workspace
         return str(dict(self.candidate.parameters).get("library", "vendor")) if vendors else ""
-
-    @cached_property
-    def digest(self) -> str:
-        """The sha256 (hex) of candidate, version of the strategy, request and profile."""
-        request = {name: repr(x) for name, x in asdict(self.request).items()}
-        parts = (self.candidate.key, self.strategy.version, request, self.machine.profile.id)
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def for_request(self, request: Request) -> Plan:
         """Return the plan of the same candidate for another request of its class.

@@ -183,6 +183,5 @@ def _choice(candidate: Candidate) -> int:
 
 STRATEGIES = (
     CudaStructured("strided", baseline=True),
-    *(CudaStructured(name) for name in ("tiled", "gather", "fused", "transposed", "widened", "split", "dense")),
-    CudaStructured("decode", version=3),
+    *map(CudaStructured, ("tiled", "gather", "fused", "transposed", "widened", "split", "dense", "decode")),
 )

@@ -110,21 +110,6 @@ def test_requests_that_make_no_sense(changes):
         Request(**{"m": 1, "k": 1, "n": 1, **changes})
 
 
-def test_digests_tell_plans_apart(strassen, classical):
-    request = Request(8, 8, 8)
-    plans = [
-        plan_for(request, strassen),
-        plan_for(request, strassen, 2),
-        plan_for(request, classical("2x2x2")),
-        plan_for(Request(8, 8, 9), strassen),
-        plan_for(request, strassen, strategy="scheme:batched"),
-        plan_for(Request(8, 8, 8, "float64"), strassen),
-        plan_for(request, strassen, machine=cpu_machine(profile=Profile("other", "x"))),
-    ]
-    assert len({one.digest for one in plans}) == len(plans)
-    assert plan_for(request, strassen).digest == plans[0].digest
-
-
 def test_a_plan_runs_its_own_request_only(strassen):
     executor = plan_for(Request(8, 8, 8, "float64"), strassen).build()
     refuses("plan again", executor.run, np.ones((8, 9)), np.ones((9, 8)))
