@@ -221,6 +221,9 @@ class BaseStrategy(ABC):
         return Candidate(self.family, self.name, source, parameters)
 
     @abstractmethod
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None: ...
+
+    @abstractmethod
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]: ...
 
     @abstractmethod
