@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from ...errors import PlanError
+from ...schemes_db.flatten import flatten
 from ...schemes_db.program import Coefficient, Product, ProductKind, Program, Terms
-from ..codegen.flatten import flatten
 from ..codegen.maps import Block, LinearMap, ProgramMaps, expanded, maps_of
 from ..codegen.triton_nest import MOST_TURNS, Nest
 from ..codegen.triton_order import MAX_ALIVE, peak_alive

@@ -12,10 +12,10 @@ import numpy as np
 from ...errors import CatalogError
 from ...schemes_db.algebra import permute, tensor
 from ...schemes_db.catalog import Catalog
+from ...schemes_db.flatten import flatten
 from ...schemes_db.program import Program
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.shipped import shipped
-from ..codegen.flatten import flatten
 from ..codegen.programs import key_of, program_for, stored_program
 from ..planning.cache import plan_cache
 from ..planning.machine import Machine

@@ -12,7 +12,6 @@ import pytest
 from lcma.errors import SchemeFormatError
 from lcma.kernels import Request, api, decision_for, matmul
 from lcma.kernels.api import finite
-from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.rows import rows_kernel
 from lcma.kernels.codegen.schedule import schedule
@@ -25,6 +24,7 @@ from lcma.kernels.planning.profile import Profile
 from lcma.kernels.planning.profiles import find_profile, forget_profiles, keep_profile, profiles_folder, published
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import IS_NUMPYS, key_of
+from lcma.schemes_db.flatten import flatten
 from lcma.schemes_db.straightline import program_of
 from lcma.workbench.bench.workloads import layers, sample
 

@@ -14,13 +14,13 @@ import lcma
 from lcma.errors import PlanError
 from lcma.kernels.causal.candidates import scheme_program
 from lcma.kernels.codegen import maps, native
-from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
 from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
 from lcma.kernels.codegen.rows import rows_code, rows_kernel
 from lcma.kernels.cpu.blocks import Blocks
 from lcma.schemes_db.evaluate import evaluate
+from lcma.schemes_db.flatten import flatten
 from lcma.schemes_db.straightline import program_of
 from lcma.schemes_db.symmetry import Triangle
 

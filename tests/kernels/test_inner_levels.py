@@ -9,10 +9,10 @@ import pytest
 import lcma
 from lcma.errors import PlanError
 from lcma.kernels.causal.candidates import TriangularSource
-from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.exact.schemes import restored_chain
 from lcma.kernels.ring import exact_ring
 from lcma.schemes_db import ProductKind
+from lcma.schemes_db.flatten import flatten
 from lcma.schemes_db.grids import present_entries
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.schemes_db.symmetry import Triangle

@@ -84,13 +84,13 @@ def _whole(a: Array, b: Array, out: Array, triangle: Triangle) -> None:
 
 def _square(a: Array, b: Array, out: Array, adds: bool, dense: Program | None) -> None:
     """Compute out = a b, or add it to `out`: on a GPU by two levels of `dense`, else by one."""
-    from ....kernels.codegen.flatten import flatten
     from ....kernels.cpu.executor import MatrixExecutor
     from ....kernels.cpu.leaf import Leaf
     from ....kernels.cpu.level import core_of
     from ....kernels.cpu.threads import thread_count
     from ....kernels.cpu.workspace import shared_pool
     from ....kernels.cuda.level import cuda_level
+    from ....schemes_db.flatten import flatten
 
     if isinstance(out, np.ndarray):
         with shared_pool.take(out.nbytes) as arena:
