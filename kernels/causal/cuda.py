@@ -95,8 +95,6 @@ class CudaTriangular(TriangularStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         stages = _STAGES[self.name](candidate, request, CudaCostModel.of(machine))
         seconds = sum(stage.seconds or 0.0 for stage in stages)
         waiting = max(0.0, _host_seconds(self.name, request) - seconds)

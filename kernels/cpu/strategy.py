@@ -44,8 +44,6 @@ class CpuStrategy(BaseStrategy):
         return "whole"
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         stages = self.core(candidate, request, machine).stages(request.items)
         return priced(stages, request.dtype, machine, self.mode(candidate))
 

@@ -181,8 +181,6 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         assert isinstance(machine.costs, CpuCostModel)
         assert isinstance(candidate.source, Chain | GivenProgram)
         known = request.dtype != INT8 and machine.costs.knows(request.dtype)

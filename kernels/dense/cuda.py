@@ -71,8 +71,6 @@ class CudaVendor(BaseStrategy):
         return range_reason(None, request)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         if request.dtype == INT8:
             return vendor_stages(request, CudaCostModel.of(machine))
         m, k, n = request.shape
@@ -164,8 +162,6 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. With a static B its sums are not counted: they are computed once."""
-        if request.is_empty:
-            return []
         assert isinstance(candidate.source, Chain | GivenProgram)
         costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))
         pieces = _pieces(candidate, request) or MAX_PIECES

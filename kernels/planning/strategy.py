@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -170,7 +170,7 @@ class Strategy(Protocol):
         """Return None, or the reason why it cannot run, as a line for the user."""
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """Return the stages of one run; their seconds add up to the candidate's predicted time."""
+        """Return the stages of one run that is not empty; their seconds add up to the candidate's predicted time."""
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """Return the bytes that one run allocates: exact, or an upper bound if the strategy documents it."""
@@ -284,6 +284,12 @@ class Plan:
     stages: tuple[Stage, ...]
     workspace: int
 
+    @classmethod
+    def of(cls, strategy: Strategy, candidate: Candidate, request: Request, machine: Machine, workspace: int) -> Plan:
+        """Return the plan of a candidate; an empty product has no stages."""
+        stages = () if request.is_empty else tuple(strategy.predict(candidate, request, machine))
+        return cls(request, candidate, strategy, machine, stages, workspace)
+
     @cached_property
     def seconds(self) -> float | None:
         """Predicted seconds of one run, or None if those of a stage are unknown."""
@@ -311,9 +317,8 @@ class Plan:
             return self
         if reason := self.strategy.can_run(self.candidate, request, self.machine):
             raise PlanError(f"{request} cannot be run by {self.candidate}: {reason}")
-        stages = tuple(self.strategy.predict(self.candidate, request, self.machine))
         workspace = self.strategy.workspace(self.candidate, request, self.machine)
-        return replace(self, request=request, stages=stages, workspace=workspace)
+        return Plan.of(self.strategy, self.candidate, request, self.machine, workspace)
 
     def build(self) -> Executor:
         """Build the executor of this plan."""

@@ -18,6 +18,7 @@ from ..codegen.certified import SchemeLike
 from ..cpu.threads import thread_count
 from ..dense.chains import BATCHED, LOOP, TASKS
 from ..planning.planner import baseline_plan
+from ..planning.strategy import Plan
 from ..plans.decisions import AUTO, plan_for
 from ..plans.families import strategies
 from ..prepared_operand import PreparedOperand
@@ -81,8 +82,7 @@ class Prepared:
     def _gains(self, rows: int) -> bool:
         """Return whether the scheme is predicted to beat the library for so many rows, or the times are unknown."""
         request = replace(self.plan.request, m=rows)
-        stages = tuple(self.plan.strategy.predict(self.plan.candidate, request, self.plan.machine))
-        ours = replace(self.plan, request=request, stages=stages).seconds
+        ours = Plan.of(self.plan.strategy, self.plan.candidate, request, self.plan.machine, 0).seconds
         theirs = baseline_plan(request, self.plan.machine, strategies("cpu")).seconds
         return ours is None or theirs is None or ours < theirs
 

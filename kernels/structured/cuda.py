@@ -102,8 +102,6 @@ class CudaStructured(StructuredStrategy):
         return REASONS[self.name](structure.patterns, n, dtype) if self.name in REASONS else None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         structure = chain_in(request)
         if self.name == DECODE:
             return _decode_stages(candidate, structure, request, machine)
