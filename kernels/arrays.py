@@ -6,9 +6,11 @@ Plans for a GPU are made without torch, and its import takes a second.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 
 from ..errors import PlanError
@@ -37,6 +39,20 @@ else:
             return getattr(torch, name)
 
     torch = _Torch()
+
+
+def module_of(matrix: Array) -> Any:
+    """Return numpy or torch, for functions that both have: the one that an array or tensor is of."""
+    if isinstance(matrix, np.ndarray):
+        return np
+    import torch
+
+    return torch
+
+
+def zeros(shape: Sequence[int], like: Array) -> Array:
+    """Return zeros of the same kind and dtype."""
+    return np.zeros(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_zeros(shape)
 
 
 def is_tensor(value: object) -> bool:

@@ -264,7 +264,7 @@ class Request:
         found = [i for i, structure in enumerate(self.structures) if structure is not DENSE]
         if len(found) != 1 or not isinstance(structure := self.structures[found[0]], Triangular):
             return None
-        return Triangle(SIDES_OF[found[0]], structure.upper, structure.shared)
+        return Triangle(SIDES[found[0]], structure.upper, structure.shared)
 
     @property
     def its_triangle(self) -> Triangle:
@@ -430,10 +430,6 @@ def _bytes_reason(dtype: str, device: str, max_abs: int | None, dense: bool) -> 
     else:
         mend = "convert with .astype(np.int32), whose product is exact"
     return f"dtype {dtype} is not supported as it is: a sum of two {dtype} blocks needs 9 bits; {mend}"
-
-
-SIDES_OF = dict(enumerate(SIDES))
-"""The side of a triangle by the index of its matrix: A, B, C."""
 
 
 def structures_of(triangle: Triangle) -> tuple[Structure, Structure, Structure]:

@@ -7,18 +7,17 @@ both parts form sums of the same A; equal ones are formed once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from ..errors import TargetError
+from .flatten import flatten
 from .program import Coefficient, Lin, Load, Op, Product, Program, Store
 from .ring import Ring, Z
 from .target import Target
 
 Value = tuple[Coefficient, int]
 """A coefficient and the id of a value; the coefficient 0 is zero, whatever the id."""
-
-Grid = dict[tuple[int, int], Value]
 
 AXES = "mkn"
 
@@ -27,8 +26,9 @@ class _Writer:
     """Ops of one program; a load or a sum that is there already is not written again."""
 
     def __init__(self) -> None:
-        self.ops: list[Op] = []
+        self._ops: list[Op] = []
         self._known: dict[object, int] = {}
+        self._stored: dict[tuple[int, int], list[Value]] = {}
 
     def load(self, operand: str, block: tuple[int, int]) -> Value:
         return 1, self._once(("load", operand, block), lambda dst: Load(dst, operand, block))
@@ -50,34 +50,35 @@ class _Writer:
 
     def product(self, left: Value, right: Value) -> Value:
         factors = self.plain(left), self.plain(right)
-        self.ops.append(Product(dst := len(self.ops), *factors))
+        self._ops.append(Product(dst := len(self._ops), *factors))
         return 1, dst
-
-    def store(self, block: tuple[int, int], terms: list[Value]) -> None:
-        if left := tuple((coefficient, value) for coefficient, value in terms if coefficient):
-            self.ops.append(Store(block, left))
 
     def _once(self, key: object, make: Callable[[int], Op]) -> int:
         if key not in self._known:
-            self._known[key] = len(self.ops)
-            self.ops.append(make(len(self.ops)))
+            self._known[key] = len(self._ops)
+            self._ops.append(make(len(self._ops)))
         return self._known[key]
 
-    def work(self, program: Program, a: Grid, b: Grid) -> dict[tuple[int, int], list[Value]]:
-        """The ops of a program on other values than blocks of A and B: the terms of every block of C."""
+    def work(self, program: Program, at: Sequence[int]) -> None:
+        """Add the ops of a program to what is there; its blocks begin at this row of A, row of B and column of B."""
         values: dict[int, Value] = {}
-        out: dict[tuple[int, int], list[Value]] = {}
         for op in program.ops:
             match op:
-                case Load(dst, operand, block):
-                    values[dst] = (a if operand == "A" else b)[block]
+                case Load(dst, operand, (i, j)):
+                    rows, cols = at[:2] if operand == "A" else at[1:]
+                    values[dst] = self.load(operand, (i + rows, j + cols))
                 case Lin(dst, terms):
                     values[dst] = self.lin([_scaled(coefficient, values[source]) for coefficient, source in terms])
                 case Product(dst, left, right):
                     values[dst] = self.product(values[left], values[right])
-                case Store(block, terms):
-                    out[block] = [_scaled(coefficient, values[source]) for coefficient, source in terms]
-        return out
+                case Store((i, j), terms):
+                    sums = [_scaled(coefficient, values[source]) for coefficient, source in terms]
+                    self._stored.setdefault((i + at[0], j + at[2]), []).extend(sums)
+
+    def program(self, target: Target, ring: Ring) -> Program:
+        """The program of all that was added."""
+        sums = {block: tuple(term for term in terms if term[0]) for block, terms in self._stored.items()}
+        return Program(target, ring, (*self._ops, *(Store(block, terms) for block, terms in sums.items() if terms)))
 
 
 def tensor_program(outer: Program, inner: Program) -> Program:
@@ -87,31 +88,9 @@ def tensor_program(outer: Program, inner: Program) -> Program:
         TargetError: one is not of a full product, or they are over rings of different characteristic.
     """
     target = _target(outer, inner, tuple(x * y for x, y in zip(outer.target.shape, inner.target.shape, strict=True)))
-    writer, (m, k, n) = _Writer(), inner.target.shape
-    grids: dict[int, Grid] = {}
-    for op in outer.ops:
-        match op:
-            case Load(dst, operand, (row, col)):
-                rows, cols = (m, k) if operand == "A" else (k, n)
-                grids[dst] = {
-                    (i, j): writer.load(operand, (row * rows + i, col * cols + j))
-                    for i in range(rows)
-                    for j in range(cols)
-                }
-            case Lin(dst, terms):
-                grids[dst] = {
-                    block: writer.lin([_scaled(coefficient, grids[source][block]) for coefficient, source in terms])
-                    for block in grids[terms[0][1]]
-                }
-            case Product(dst, left, right):
-                sums = writer.work(inner, grids[left], grids[right])
-                grids[dst] = {(i, j): writer.lin(sums.get((i, j), [])) for i in range(m) for j in range(n)}
-            case Store((row, col), terms):
-                for i in range(m):
-                    for j in range(n):
-                        parts = [_scaled(coefficient, grids[source][i, j]) for coefficient, source in terms]
-                        writer.store((row * m + i, col * n + j), parts)
-    return Program(target, _ring(outer, inner), tuple(writer.ops))
+    writer = _Writer()
+    writer.work(flatten(outer, inner), (0, 0, 0))
+    return writer.program(target, _ring(outer, inner))
 
 
 def sum_program(first: Program, second: Program, axis: str) -> Program:
@@ -125,18 +104,10 @@ def sum_program(first: Program, second: Program, axis: str) -> Program:
     if any(x != y for q, (x, y) in enumerate(zip(*shapes, strict=True)) if q != place):
         raise TargetError(f"{first.target} and {second.target} differ in more than {axis}: no direct sum along it")
     whole = tuple(x + (y if q == place else 0) for q, (x, y) in enumerate(zip(*shapes, strict=True)))
-    target = _target(first, second, whole)
-    writer, out = _Writer(), dict[tuple[int, int], list[Value]]()
+    target, writer = _target(first, second, whole), _Writer()
     for program, offset in ((first, 0), (second, shapes[0][place])):
-        m, k, n = program.target.shape
-        at = [offset if q == place else 0 for q in range(3)]
-        a = {(i, j): writer.load("A", (i + at[0], j + at[1])) for i in range(m) for j in range(k)}
-        b = {(i, j): writer.load("B", (i + at[1], j + at[2])) for i in range(k) for j in range(n)}
-        for (i, j), terms in writer.work(program, a, b).items():
-            out.setdefault((i + at[0], j + at[2]), []).extend(terms)
-    for block, terms in out.items():
-        writer.store(block, terms)
-    return Program(target, _ring(first, second), tuple(writer.ops))
+        writer.work(program, [offset if q == place else 0 for q in range(3)])
+    return writer.program(target, _ring(first, second))
 
 
 def _scaled(coefficient: Coefficient, value: Value) -> Value:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..kernels.arrays import torch
-from ..kernels.codegen.flatten import flatten
 from ..kernels.cpu.bench import best_seconds
 from ..kernels.cpu.blas import NUMPY, Backend, backends
 from ..kernels.cpu.blocks import leading_dimension, stack_blocks
@@ -28,6 +27,7 @@ from ..kernels.cpu.threads import (
 from ..kernels.cpu.workspace import empty_aligned
 from ..kernels.dtypes import dtype_of
 from ..kernels.planning.profile import GemmRate, Profile
+from ..schemes_db.flatten import flatten
 from ..schemes_db.resolve import resolve
 from ..schemes_db.straightline import program_of
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..kernels.arrays import torch
-from ..kernels.codegen.flatten import flatten
 from ..kernels.cuda.clock import seconds_of
 from ..kernels.cuda.cost_model import MULTIPROCESSORS, mode_of
 from ..kernels.cuda.dtypes import itemsize, vendor_precision
@@ -23,6 +22,7 @@ from ..kernels.cuda.machine import device_id, require_device, versions
 from ..kernels.cuda.stack import DTYPES as STACKED
 from ..kernels.cuda.stack import missing_accelerator, multiply_stack
 from ..kernels.planning.profile import GemmRate, Profile
+from ..schemes_db.flatten import flatten
 from ..schemes_db.shipped import shipped
 from ..schemes_db.straightline import program_of
 from .bench.table import table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +10,21 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.grids import KINDS, Kind, full_grid
 from ...schemes_db.target import Target
+from ..arrays import Array
 
 Mask = npt.ArrayLike
+
+Kinds = npt.NDArray[np.int8]
+"""The kind of every block of a mask, as an integer."""
+
+Cut = Callable[[Array, bool], None]
+"""cut(block, upper): zeroes the elements outside the triangle of a square block, in place."""
 
 TILE = 256
 """Rows and columns of the tiles in which an element mask is computed; tiles without wanted elements are skipped."""
 
 
-def kinds_of(mask: Mask) -> npt.NDArray[np.int8]:
+def kinds_of(mask: Mask) -> Kinds:
     """Return the kind of every block, as an integer.
 
     Raises:
@@ -35,19 +42,12 @@ def kinds_of(mask: Mask) -> npt.NDArray[np.int8]:
     return array.astype(np.int8)
 
 
-def block_sizes(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> tuple[int, int]:
-    """Return the height and width of the blocks of a matrix's mask.
-
-    Raises:
-        PlanError: the mask has more blocks than the matrix has rows or columns, or none.
-    """
-    p, q = kinds.shape
-    if p > max(rows, 1) or q > max(cols, 1) or 0 in (p, q):
-        raise PlanError(f"a mask of {p} x {q} blocks does not fit a matrix of {rows} x {cols}")
-    return -(-rows // p), -(-cols // q)
+def block_sizes(kinds: Kinds, rows: int, cols: int) -> tuple[int, int]:
+    """Return the height and width of the blocks of a matrix's mask; the last ones may be smaller."""
+    return -(-rows // kinds.shape[0]), -(-cols // kinds.shape[1])
 
 
-def scheme_reason(target: Target, kinds: npt.NDArray[np.int8]) -> str | None:
+def scheme_reason(target: Target, kinds: Kinds) -> str | None:
     """Return the reason why a scheme for this target does not compute the blocks that a mask wants, or None."""
     wanted = tuple(tuple(Kind(kind) for kind in row) for row in kinds.tolist())
     m, k, n = target.shape
@@ -56,7 +56,7 @@ def scheme_reason(target: Target, kinds: npt.NDArray[np.int8]) -> str | None:
     return None
 
 
-def coarse_mask(kinds: npt.NDArray[np.int8], down: int, across: int) -> npt.NDArray[np.int8]:
+def coarse_mask(kinds: Kinds, down: int, across: int) -> Kinds:
     """Return a mask of tiles of `down` x `across` blocks: 1 if a tile has a wanted block, else 0."""
     rows = np.add.reduceat(kinds != Kind.ABSENT, range(0, kinds.shape[0], down), axis=0, dtype=np.int64)
     both = np.add.reduceat(rows, range(0, kinds.shape[1], across), axis=1)
@@ -67,3 +67,28 @@ def runs_of(wanted: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
     """Yield the ranges of adjacent wanted blocks of a row."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], wanted, [False])).astype(np.int8)))
     return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
+
+
+def block_runs(kinds: Kinds, height: int, width: int) -> Iterator[tuple[Kinds, slice, int, int, slice]]:
+    """Yield the runs of wanted blocks, by rows: the row, its elements, the first and the last block, their elements."""
+    for i, row in enumerate(kinds):
+        for start, stop in runs_of(row != Kind.ABSENT):
+            yield row, slice(i * height, (i + 1) * height), start, stop, slice(start * width, stop * width)
+
+
+def multiply_runs(
+    multiply: Callable[..., object], cut: Cut, a: Array, b: Array, out: Array, kinds: Kinds, height: int, width: int
+) -> None:
+    """Write the runs of a masked result, each by multiply(a, b, out=out); half blocks are cut afterwards."""
+    for _, rows, _, _, cols in block_runs(kinds, height, width):
+        if 0 not in out[rows, cols].shape:
+            multiply(a[rows], b[:, cols], out=out[rows, cols])
+    cut_halves(cut, out, kinds, height, width)
+
+
+def cut_halves(cut: Cut, matrix: Array, kinds: Kinds, height: int, width: int) -> None:
+    """Zero the elements outside the triangles of half blocks, in place."""
+    for i, j in np.argwhere((kinds == Kind.LOWER) | (kinds == Kind.UPPER)):
+        block = matrix[i * height : (i + 1) * height, j * width : (j + 1) * width]
+        if 0 not in block.shape:
+            cut(block, bool(kinds[i, j] == Kind.UPPER))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -15,7 +17,8 @@ from ...schemes_db.shipped import shipped, shipped_names
 from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, derive, triangle_of
 from ..codegen.certified import certified
-from ..planning.strategy import Source
+from ..planning.machine import Machine
+from ..planning.strategy import BaseStrategy, Proposal, Source
 from ..request import Request
 
 FAMILY = "causal"
@@ -134,10 +137,24 @@ def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource]:
     raise PlanError(f"a triangular product takes one scheme or its name, not {scheme!r}")
 
 
-class TriangularStrategy:
-    """Mixin of the strategies of triangular products on every device."""
+@dataclass(frozen=True)
+class TriangularStrategy(BaseStrategy):
+    """A strategy for triangular products: "scheme" runs triangular schemes, any other name has no program."""
 
-    name: str
+    family: str = FAMILY
+
+    @abstractmethod
+    def schemes(self, request: Request, machine: Machine) -> Sequence[str]:
+        """Return the names of the schemes that may be worth running."""
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        """See `Strategy.propose`; what cannot run is proposed first, to be refused with a reason."""
+        found = [self.candidate()]
+        if self.name == "scheme":
+            sources = (TriangularSource(name, request.its_triangle) for name in self.schemes(request, machine))
+            found = [self.candidate(source, self.methods[0]) for source in sources]
+        refused = [one for one in found if self.can_run(one, request, machine)]
+        return [Proposal(0.0, one) if one in refused else self.proposal(one, request, machine) for one in found]
 
     @property
     def source_kinds(self) -> tuple[type[Any], ...]:

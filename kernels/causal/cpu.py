@@ -14,9 +14,9 @@ from ..cpu.strategy import CpuStrategy, basic_reason
 from ..cpu.strips import strip_count
 from ..cpu.triangular_products import HalfProduct
 from ..planning.machine import Machine
-from ..planning.strategy import Candidate, Proposal
+from ..planning.strategy import Candidate
 from ..request import Request
-from .candidates import FAMILY, TriangularSource, TriangularStrategy, stable_scheme_names
+from .candidates import TriangularStrategy, stable_scheme_names
 
 GROUPED = "grouped"
 """The method of a triangular scheme's level: products with proportional coefficients in C form one longer product;
@@ -34,22 +34,10 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
     """
 
     methods = (GROUPED,)
-    family: str = FAMILY
+    device: str = "cpu"
 
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        found = []
-        for name in self._names(machine):
-            candidate = (
-                self.candidate(TriangularSource(name, request.its_triangle), GROUPED) if name else self.candidate()
-            )
-            refused = self.can_run(candidate, request, machine)
-            found.append(Proposal(0.0, candidate) if refused else self.proposal(candidate, request, machine))
-        return found
-
-    def _names(self, machine: Machine) -> tuple[str, ...]:
-        if self.name in ("vendor", "strips"):
-            return ("",)
-        known: tuple[str, ...] = stable_scheme_names() if machine.triangular is None else machine.triangular
+    def schemes(self, request: Request, machine: Machine) -> Sequence[str]:
+        known: Sequence[str] = stable_scheme_names() if machine.triangular is None else machine.triangular
         return known
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:

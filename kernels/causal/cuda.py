@@ -19,11 +19,11 @@ from ..cuda.triangular import multiply, triangular_executor
 from ..cuda.triangular_products import HALF_STRIPS, squares_of
 from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..precision import TF32
 from ..ranges import ranges
 from ..request import Layout, Request
-from .candidates import FAMILY, TriangularSource, TriangularStrategy
+from .candidates import TriangularSource, TriangularStrategy
 
 SCHEME = "4x4x4-tri-out-r34-sparse"
 """22 full and 12 half products with few coefficients. Measured on an H200, float32, L = d = 8192: schemes with more
@@ -64,7 +64,7 @@ KERNEL_TILE = 192
 
 
 @dataclass(frozen=True)
-class CudaTriangular(TriangularStrategy, BaseStrategy):
+class CudaTriangular(TriangularStrategy):
     """A strategy for triangular products on a GPU.
 
     - vendor: the whole product, masked afterwards.
@@ -74,26 +74,16 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
     """
 
     methods = (BATCHED,)
-    family: str = FAMILY
-    version: int = 2
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        if not self.baseline and (reason := missing_rates(machine, request.arithmetic)):
-            return reason
-        found = []
-        triangle = request.its_triangle
-        for name in self._names(request, triangle):
-            candidate = self.candidate(TriangularSource(name, triangle), BATCHED) if name else self.candidate()
-            if self.baseline or self.can_run(candidate, request, machine) is None:
-                found.append(self.proposal(candidate, request, machine))
-        return found
+        reason = None if self.baseline else missing_rates(machine, request.arithmetic)
+        return reason or super().propose(request, machine)
 
-    def _names(self, request: Request, triangle: Triangle) -> tuple[str, ...]:
-        if self.name != "scheme":
-            return ("",)
+    def schemes(self, request: Request, machine: Machine) -> Sequence[str]:
         if request.arithmetic not in ("float32", "float64"):
             return ()
-        return (TWO_LEVELS, SCHEME) if triangle.side == "out" and request.arithmetic == "float32" else (SCHEME,)
+        two = request.its_triangle.side == "out" and request.arithmetic == "float32"
+        return (TWO_LEVELS, SCHEME) if two else (SCHEME,)
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         if self.name == "scheme":
@@ -105,8 +95,6 @@ class CudaTriangular(TriangularStrategy, BaseStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         stages = _STAGES[self.name](candidate, request, CudaCostModel.of(machine))
         seconds = sum(stage.seconds or 0.0 for stage in stages)
         waiting = max(0.0, _host_seconds(self.name, request) - seconds)

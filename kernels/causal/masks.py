@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
 from ..arrays import Matrix
@@ -18,7 +17,7 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
 from ..request import Request
 from ..structure import BlockMask
-from .block_masks import TILE, coarse_mask, runs_of
+from .block_masks import TILE, Kinds, block_runs, block_sizes, coarse_mask, multiply_runs
 
 FAMILY = "masked"
 
@@ -32,13 +31,12 @@ class MaskedRuns:
     itemsize: int
 
     @cached_property
-    def _tiles(self) -> tuple[npt.NDArray[np.int8], int, int]:
+    def _tiles(self) -> tuple[Kinds, int, int]:
         """The kinds of the blocks, their height and width; of a mask of elements, of tiles of it."""
         kinds, (m, _, n) = self.mask.kinds, self.sizes
-        p, q = kinds.shape
-        if (p, q) == (m, n) and max(p, q) > TILE:
+        if kinds.shape == (m, n) and max(m, n) > TILE:
             return coarse_mask(kinds, TILE, TILE), TILE, TILE
-        return kinds, -(-m // p), -(-n // q)
+        return kinds, *block_sizes(kinds, m, n)
 
     def workspace(self, threads: int = 1) -> int:
         return 0
@@ -46,7 +44,7 @@ class MaskedRuns:
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         out[...] = 0
         kinds = self.mask.kinds
-        _runs(a, b, out, *self._tiles)
+        multiply_runs(np.matmul, zero_outside_triangle, a, b, out, *self._tiles)
         if self._tiles[0].shape != kinds.shape:
             out[kinds == Kind.ABSENT] = 0
 
@@ -56,12 +54,11 @@ class MaskedRuns:
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         (kinds, height, width), (m, k, n) = self._tiles, self.sizes
         stages = []
-        for row in kinds:
-            for start, stop in runs_of(row != Kind.ABSENT):
-                size = (min(height, m), k, min((stop - start) * width, n))
-                flops = 2 * times * size[0] * size[1] * size[2]
-                moved = times * (size[0] * k + k * size[2] + size[0] * size[2]) * self.itemsize
-                stages.append(Stage(f"run {size[0]}x{k}x{size[2]}", flops, moved, product=size))
+        for _, _, start, stop, _ in block_runs(kinds, height, width):
+            size = (min(height, m), k, min((stop - start) * width, n))
+            flops = 2 * times * size[0] * size[1] * size[2]
+            moved = times * (size[0] * k + k * size[2] + size[0] * size[2]) * self.itemsize
+            stages.append(Stage(f"run {size[0]}x{k}x{size[2]}", flops, moved, product=size))
         cleared = times * m * n * self.itemsize
         return [*stages, Stage("zeros", 0, cleared)]
 
@@ -80,19 +77,6 @@ class CpuMaskedRuns(CpuStrategy):
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
         assert request.mask is not None  # its family says so
         return MaskedRuns(request.mask, request.shape, request.itemsize)
-
-
-def _runs(a: Matrix, b: Matrix, out: Matrix, kinds: npt.NDArray[np.int8], height: int, width: int) -> None:
-    for i, row in enumerate(kinds):
-        rows = slice(i * height, (i + 1) * height)
-        for start, stop in runs_of(row != Kind.ABSENT):
-            cols = slice(start * width, stop * width)
-            if out[rows, cols].size:
-                np.matmul(a[rows], b[:, cols], out=out[rows, cols])
-        for j in np.flatnonzero((row == Kind.LOWER) | (row == Kind.UPPER)):
-            block = out[rows, j * width : (j + 1) * width]
-            if block.size:
-                zero_outside_triangle(block, row[j] == Kind.UPPER)
 
 
 STRATEGIES = (CpuMaskedRuns(),)

@@ -15,6 +15,7 @@ import numpy as np
 from ..arrays import Matrix, Sizes
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
+from ..ranges import ranges
 from ..request import INT8
 from .blas import NUMPY, Backend
 from .threads import parallel_tasks
@@ -98,11 +99,5 @@ class Leaf:
 def _pieces(a: Matrix, b: Matrix, out: Matrix, parts: int) -> Iterator[Piece]:
     """Yield products that make up this one; they write disjoint parts of `out`."""
     rows, cols = out.shape
-    parts = min(parts, max(rows, cols))
-    for i in range(parts):
-        if rows > cols:
-            some = slice(rows * i // parts, rows * (i + 1) // parts)
-            yield a[some], b, out[some]
-        else:
-            some = slice(cols * i // parts, cols * (i + 1) // parts)
-            yield a, b[:, some], out[:, some]
+    for some in (slice(*one) for one in ranges(max(rows, cols), parts)):
+        yield (a[some], b, out[some]) if rows > cols else (a, b[:, some], out[:, some])

@@ -33,7 +33,6 @@ class CpuStrategy(BaseStrategy):
 
     operands: ClassVar[ArrayOperands] = ARRAYS
 
-    version: int = 3
     device: str = "cpu"
 
     @abstractmethod
@@ -45,8 +44,6 @@ class CpuStrategy(BaseStrategy):
         return "whole"
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         stages = self.core(candidate, request, machine).stages(request.items)
         return priced(stages, request.dtype, machine, self.mode(candidate))
 

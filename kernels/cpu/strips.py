@@ -1,13 +1,11 @@
-"""Triangles of matrices: their division into strips, zeroing outside of them, and the check for squareness."""
+"""Triangles of matrices: their division into strips, and zeroing outside of them."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import PlanError
-from ...schemes_db.symmetry import Triangle
-from ..arrays import Matrix, Sizes
+from ..arrays import Matrix
 from ..ranges import ranges
 
 STRIP = 128
@@ -39,19 +37,6 @@ def leaf_strips(size: int) -> int:
 def worked_fraction(size: int, count: int) -> float:
     """Return the fraction of the full product's arithmetic that so many strips of a triangle of this size take."""
     return sum((stop - start) * stop for start, stop in ranges(size, count)) / size**2 if size else 0.0
-
-
-def check_triangle(triangle: Triangle, sizes: Sizes) -> None:
-    """Check that the triangular matrix of a product of these sizes is square.
-
-    Raises:
-        PlanError: it is not.
-    """
-    m, k, n = sizes
-    rows, cols = {"left": (m, k), "right": (k, n), "out": (m, n)}[triangle.side]
-    if rows != cols:
-        name = {"left": "a", "right": "b", "out": "the product"}[triangle.side]
-        raise PlanError(f"{name} is triangular and must be square, but it is {rows} x {cols}")
 
 
 def zero_outside_triangle(matrix: Matrix, upper: bool) -> None:

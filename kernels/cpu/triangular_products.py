@@ -12,7 +12,7 @@ from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
 from .leaf import Leaf, Piece
-from .strips import check_triangle, has_nonzero_outside_triangle, outside, ranges, worked_fraction, zero_outside_strip
+from .strips import has_nonzero_outside_triangle, outside, ranges, worked_fraction, zero_outside_strip
 from .threads import parallel_tasks
 from .workspace import Arena, aligned
 
@@ -31,9 +31,6 @@ class HalfProduct:
     triangle. Without, as the leaf of a scheme, the diagonal strips of an operand must be zero outside the
     triangle, and outside a wanted one the result is undefined: so it is with `base`. With `shared` (never with
     `clean`), BLAS runs on the calling thread, and the threads passed to `run` share the strips.
-
-    Raises:
-        PlanError: the triangular matrix is not square.
     """
 
     triangle: Triangle
@@ -44,9 +41,6 @@ class HalfProduct:
     clean: bool = True
     blas: Backend = NUMPY
     shared: bool = False
-
-    def __post_init__(self) -> None:
-        check_triangle(self.triangle, self.sizes)
 
     @cached_property
     def _parts(self) -> Halves | None:

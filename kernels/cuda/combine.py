@@ -13,15 +13,12 @@ from ..arrays import Tensor, torch
 from ..codegen.maps import Block, LinearMap
 from ..codegen.triton_text import BY_COLUMNS, BY_ROWS, STRIDED, Combine, Direction, combine_kernel
 from ..codegen.triton_tiles import ACCESS, CombineTile, tile_of
-from .launch import Repeated
+from .launch import MOST_ITEMS, Repeated
 
 Launch = Callable[..., object]
 
 FORM = ("ROWS", "COLS", "VECTOR", "MATRIX", "SLABS")
 """What a kernel is compiled for, besides its text and the dtypes; see `combine_text`."""
-
-MOST_ITEMS = 65535
-"""Maximum number of matrices of a batch per launch: the limit of the second axis of a grid."""
 
 KEPT = 256
 """Maximum number of cached launches of a combination."""

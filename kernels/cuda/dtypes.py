@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,23 +10,14 @@ from ...errors import PlanError
 from ..arrays import torch
 from ..dtypes import dtype_of
 from ..precision import ACCURATE, FORMER_NAMES, FP8, NAMES, TF32, arithmetic_of
-from ..request import CUDA_DTYPES, FACTORED_DTYPES, INT8
 
 
-def precision_of(tensor: Any, known: Sequence[str] = CUDA_DTYPES) -> str | None:
-    """Return the precision of products of this tensor on a GPU: tf32 for float32 if torch's current setting allows it.
+def precision_of(tensor: Any) -> str | None:
+    """Return the precision of products of this tensor if none is chosen: tf32 for float32 if torch's setting allows it.
 
-    Raises:
-        PlanError: products of its dtype are not supported.
+    Whether its dtype is supported is checked with the request.
     """
-    name = str(tensor.dtype).removeprefix("torch.")
-    if name == "float32":
-        return TF32 if allows_tf32() else None
-    if name == INT8:
-        raise PlanError("dtype int8 is not supported: a sum of two int8 blocks needs 9 bits; convert to float16")
-    if name not in known:
-        raise PlanError(f"dtype {name} is not supported on a GPU; convert to one of {', '.join(known)}")
-    return None
+    return TF32 if tensor.dtype is torch.float32 and allows_tf32() else None
 
 
 def allows_tf32() -> bool:
@@ -48,9 +39,9 @@ def dense_precision(tensor: Any, precision: str | None) -> str | None:
         PlanError: there is no such choice, or it is not for the dtype of the tensor.
     """
     check_dense_precision(precision)
-    dtype = str(tensor.dtype).removeprefix("torch.")
     if precision is None:
-        return None if dtype == INT8 else precision_of(tensor)
+        return precision_of(tensor)
+    dtype = str(tensor.dtype).removeprefix("torch.")
     known = [one.dtype for one in NAMES if one.precision == precision]
     if dtype not in known:
         raise PlanError(f"precision={precision!r} is for {', '.join(known)}, not for {dtype}")
@@ -71,11 +62,11 @@ def factored_precision(tensor: Any, precision: str | None) -> str | None:
     """Return the precision of a request for products of this tensor by factors; a choice applies to float32 only.
 
     Raises:
-        PlanError: there is no such choice, or products of the tensor's dtype are not supported.
+        PlanError: there is no such choice.
     """
     chosen = check_precision(precision)
-    if chosen is None or str(tensor.dtype) != "torch.float32":
-        return precision_of(tensor, FACTORED_DTYPES)
+    if chosen is None or tensor.dtype is not torch.float32:
+        return precision_of(tensor)
     return None if chosen == STRICT else chosen
 
 

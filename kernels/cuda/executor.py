@@ -11,8 +11,7 @@ from ...errors import PlanError
 from ..arrays import Tensor, torch
 from ..out import check_out, shares_storage
 from ..prepared_operand import PreparedOperand
-from ..request import Request
-from .requests import request_of
+from ..request import BITS, Request
 
 
 class TensorCore(ABC):
@@ -22,22 +21,30 @@ class TensorCore(ABC):
     or B in the core's arithmetic, that `fits` recognises. `repeats`: operands like those of a run need no checks.
     """
 
-    request: Request
     dtype: str | None = None
     prepares = repeats = False
 
-    @property
-    def shape(self) -> tuple[int, ...]:
+    def __init__(self, request: Request, width: Callable[[int], int] = lambda cols: cols) -> None:
+        """`width`: the stored elements of a row of so many columns."""
+        (m, k, n), self.request = request.shape, request
+        self.given = "int64" if request.dtype == BITS else request.dtype
+        """torch's name of the dtype of A and B."""
+        self.shapes = (*request.batch_a, m, width(k)), (*request.batch_b, k, width(n))
+        """The shapes of A and B."""
+        self.shape = *request.batch, m, width(n)
         """The shape of C."""
-        return *self.request.batch, self.request.m, self.request.n
 
-    def check(self, a: Tensor, b: Tensor | PreparedOperand) -> None:
+    def check(self, a: Tensor, b: Tensor) -> None:
         """Check that tensors match the request.
 
         Raises:
             PlanError: they do not.
         """
-        check_operands(self.request, a, b)
+        dtype, (left, right) = getattr(torch, self.given), self.shapes
+        if a.shape != left or b.shape != right or a.dtype is not dtype or b.dtype is not dtype:
+            raise PlanError(f"the plan is for {self.given} tensors of the shapes {left} and {right}; plan again")
+        if a.device != b.device:
+            raise PlanError(f"a is on {a.device} and b on {b.device}; move one with .to")
 
     def missing(self, device: Any) -> str | None:
         """Return the reason why a torch device cannot run the core, or None; `instead` is run then."""
@@ -93,10 +100,10 @@ class TensorExecutor:
         core = self.core
         # Kernels read memory, where lazy conjugates and negatives have other numbers.
         a, b = a.resolve_conj().resolve_neg(), b if isinstance(b, PreparedOperand) else b.resolve_conj().resolve_neg()
-        core.check(a, b)
+        right = b.b if isinstance(b, PreparedOperand) else b
+        core.check(a, right)
         if out is not None:
             check_out(out, self._shape, a.dtype if core.dtype is None else getattr(torch, core.dtype), a.device)
-        right = b.b if isinstance(b, PreparedOperand) else b
         if missing := core.missing(a.device):
             warnings.warn(f"{missing}: the product is the vendor's", stacklevel=2)
             return core.instead(a, right, out)
@@ -129,14 +136,3 @@ class TensorExecutor:
         if self.core.dtype is None:
             return like.new_empty(self._shape)
         return like.new_empty(self._shape, dtype=getattr(torch, self.core.dtype))
-
-
-def check_operands(request: Request, a: Tensor, b: Tensor | PreparedOperand) -> None:
-    """Raise PlanError if tensors do not match a request of their dtype."""
-    if isinstance(b, PreparedOperand):
-        if tuple(b.b.shape[-2:]) != (request.k, request.n) or tuple(a.shape) != (*request.batch, request.m, request.k):
-            raise PlanError(f"the plan is for {request}, not for these operands; plan again")
-        return
-    actual = request_of(a, b, request.precision)
-    if (actual.shape, actual.dtype, actual.batch) != (request.shape, request.dtype, request.batch):
-        raise PlanError(f"the plan is for {request}, not for {actual}; plan again")

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from ...errors import PlanError
+from ...schemes_db.flatten import flatten
 from ...schemes_db.program import Coefficient, Product, ProductKind, Program, Terms
-from ..codegen.flatten import flatten
 from ..codegen.maps import Block, LinearMap, ProgramMaps, expanded, maps_of
 from ..codegen.triton_nest import MOST_TURNS, Nest
 from ..codegen.triton_order import MAX_ALIVE, peak_alive
@@ -79,6 +79,10 @@ def flat_program(program: Program) -> FlatProgram:
 
 def reason_against(program: Program, dtype: str) -> str | None:
     """Return the reason why this program is not run on a GPU in this dtype, or None."""
+    if program.rank == 1:
+        return "a single product is the vendor's"
+    if program.ring.characteristic:
+        return f"the program holds over {program.ring} only; lift its scheme to Z first"
     if rank_of(program) > MAX_RANK:
         return f"the program has {rank_of(program)} products on all levels together, more than {MAX_RANK}"
     if any(op.kind is not ProductKind.FULL for op in program.products):

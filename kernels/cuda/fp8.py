@@ -16,10 +16,7 @@ from .fp8_naive import BLOCK
 from .launch import device_for, on_device, starter
 from .packed_product import PackedArithmetic
 
-CAPABILITY = (8, 9)
-"""Compute capability of the first GPUs whose tensor cores multiply e4m3."""
-
-VENDOR_CAPABILITY, VENDOR_CUDA = 9, (12, 9)
+CAPABILITY, CUDA = 9, (12, 9)
 """Major compute capability, and first version of CUDA, with which torch's `scaled_mm` has block scales."""
 
 ROWS = 16
@@ -137,12 +134,10 @@ def missing_block_scales(device: Any) -> str | None:
     found = _capability(device)
     if found is None:
         return None
-    if found < CAPABILITY:
-        here, needed = (".".join(map(str, one)) for one in (found, CAPABILITY))
-        return f"products in e4m3 need compute capability {needed}, and this GPU has {here}"
-    if found[0] != VENDOR_CAPABILITY:
-        return f"torch's scaled_mm has block scales on compute capability {VENDOR_CAPABILITY}.x only"
-    if tuple(map(int, str(torch.version.cuda).split(".")[:2])) < VENDOR_CUDA:
+    if found[0] != CAPABILITY:
+        here = ".".join(map(str, found))
+        return f"torch's scaled_mm has block scales on compute capability {CAPABILITY}.x only, and this GPU has {here}"
+    if tuple(map(int, str(torch.version.cuda).split(".")[:2])) < CUDA:
         return f"torch's scaled_mm has block scales from CUDA 12.9 on, and this torch is for {torch.version.cuda}"
     return None
 

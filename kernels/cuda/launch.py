@@ -14,6 +14,9 @@ from .kernel_node import Addresses, KernelGraph, KernelNode, graph_of, node_of
 ALIGNMENT = 16
 """Bytes: Triton compiles a kernel for pointers that are multiples of it, and another one for others."""
 
+MOST_ITEMS = 65535
+"""Maximum number of matrices of a batch per launch: the limit of the second axis of a grid."""
+
 REPETITIONS = 8
 """Launches after which a kernel becomes a graph: making one takes as long as a few launches."""
 

@@ -9,7 +9,7 @@ from ...errors import PlanError
 from ..arrays import Tensor, torch
 from ..prepared_operand import PreparedOperand
 from ..request import Request
-from .executor import TensorCore, TensorExecutor, check_operands
+from .executor import TensorCore, TensorExecutor
 from .level import CudaLevel, PaddedProduct
 from .shape import MAX_PIECES, Shape
 
@@ -20,14 +20,8 @@ class LevelProduct(TensorCore):
     prepares = repeats = True
 
     def __init__(self, request: Request, level: CudaLevel, pieces: int) -> None:
-        self.request, self._level, self.pieces = request, level, pieces
-        self._shapes = (*request.batch, request.m, request.k), (*request.batch, request.k, request.n)
-
-    def check(self, a: Tensor, b: Tensor | PreparedOperand) -> None:
-        """See `TensorCore.check`. Equal shapes suffice; all else, for example a broadcast batch, in detail."""
-        wanted = self._shapes
-        if isinstance(b, PreparedOperand) or (a.dtype, a.device, a.shape, b.shape) != (b.dtype, b.device, *wanted):
-            check_operands(self.request, a, b)
+        super().__init__(request)
+        self._level, self.pieces = level, pieces
 
     def prepare(self, b: Tensor) -> PreparedOperand:
         """See `TensorCore.prepare`: B with its sums."""

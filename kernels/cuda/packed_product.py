@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import PlanError
 from ..arrays import Tensor, torch
 from ..overflow import require_within
 from ..precision import TF32
 from ..prepared_operand import PreparedOperand
-from ..request import BITS, Request
+from ..request import Request
 from .dtypes import vendor_precision
 from .executor import TensorCore, TensorExecutor
 from .vendor import VendorExecutor
@@ -47,30 +46,16 @@ class PackedProduct(TensorCore):
     """
 
     def __init__(self, request: Request, arithmetic: PackedArithmetic) -> None:
-        self.request, self._arithmetic = request, arithmetic
+        super().__init__(request, arithmetic.width)
+        self._arithmetic = arithmetic
         self.prepares = arithmetic.packed_bytes is not None
-        k, n = map(arithmetic.width, (request.k, request.n))
-        self._given = "int64" if request.dtype == BITS else request.dtype
         same = request.ring is None and request.result == request.storage
         self.dtype = None if same else "int32" if request.ring is None else "int64"
         all_fit = request.ring is None and request.max_abs is not None and request.max_abs >= EVERY
         self._bounded = request.max_abs is not None and not all_fit
-        self._shapes = ((*request.batch_a, request.m, k), (*request.batch_b, request.k, n))
-        self._shape = *request.batch, request.m, n
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self._shape
 
     def writes(self, out: Tensor) -> bool:
         return not self._arithmetic.by_rows or out.stride(-1) == 1
-
-    def check(self, a: Tensor, b: Tensor | PreparedOperand) -> None:
-        right, name, shapes = b.b if isinstance(b, PreparedOperand) else b, self._given, self._shapes
-        if (tuple(a.shape), tuple(right.shape)) != shapes or {a.dtype, right.dtype} != {getattr(torch, name)}:
-            raise PlanError(f"the plan is for {name} tensors of the shapes {shapes[0]} and {shapes[1]}; plan again")
-        if a.device != right.device:
-            raise PlanError(f"a is on {a.device} and b on {right.device}; move one with .to")
 
     def missing(self, device: Any) -> str | None:
         return self._arithmetic.missing(device)
@@ -96,7 +81,7 @@ class PackedProduct(TensorCore):
 
     def fits(self, prepared: Tensor) -> bool:
         size = self._arithmetic.packed_bytes
-        return size is not None and prepared.dtype == torch.uint8 and tuple(prepared.shape) == (size(*self._shapes[1]),)
+        return size is not None and prepared.dtype == torch.uint8 and tuple(prepared.shape) == (size(*self.shapes[1]),)
 
     def run(self, a: Tensor, b: Tensor | PreparedOperand, out: Tensor) -> None:
         """See `TensorCore.run`.

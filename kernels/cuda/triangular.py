@@ -14,12 +14,10 @@ from ...schemes_db.symmetry import Triangle
 from ..arrays import Tensor, torch
 from ..request import Request
 from .executor import TensorCore, TensorExecutor
+from .launch import MOST_ITEMS
 from .stack import TILE as STACK_TILE
 from .stack import multiply_stack, programs_of
 from .tiles import SIDES, Tile, launch, tile_table
-
-MOST_ITEMS = 65535
-"""Maximum number of matrices of one launch: the limit of the second axis of a grid."""
 
 WAVES = 2
 """Number of large tiles per multiprocessor from which persistent programs are faster."""
@@ -122,9 +120,9 @@ class TriangularProduct(TensorCore):
     """
 
     def __init__(self, request: Request, one: One | None, every: All | None, spare: One | None = None) -> None:
-        self.request, self._one, self._every, self._spare = request, one, every, spare
-        triangle = request.its_triangle
-        self._turned = triangle.side == "right"
+        super().__init__(request)
+        self._one, self._every, self._spare = one, every, spare
+        self._turned = request.its_triangle.side == "right"
 
     def writes(self, out: Tensor) -> bool:
         return bool(out.is_contiguous())

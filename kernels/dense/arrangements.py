@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from ...errors import PlanError
+from ...schemes_db.flatten import flatten
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.scheme import Scheme
-from ..codegen.flatten import flatten
 from ..codegen.programs import program_for
 from ..identity import IdentityKey
 

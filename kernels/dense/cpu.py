@@ -37,7 +37,7 @@ from .chains import (
     smallest,
 )
 from .given import GivenProgram, SchemeStrategy
-from .pool import SchemePool, scheme_pool
+from .pool import SchemePool, pool_for
 from .roofline import compute_bound
 from .scheme_costs import SchemeCosts
 
@@ -138,7 +138,7 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
         if not bound.holds:
             return f"memory-bound ({bound}): no scheme can gain"
         assert isinstance(machine.costs, CpuCostModel)
-        pool: SchemePool = scheme_pool() if machine.schemes is None else machine.schemes
+        pool = pool_for(machine)
         found: list[Proposal] = []
         for depth in cost_table(request, machine.costs, pool.costs):
             found += self._proposals(request, pool, depth)
@@ -181,8 +181,6 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         assert isinstance(machine.costs, CpuCostModel)
         assert isinstance(candidate.source, Chain | GivenProgram)
         known = request.dtype != INT8 and machine.costs.knows(request.dtype)

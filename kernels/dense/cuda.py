@@ -29,12 +29,11 @@ from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
 from .arrangements import is_classical
 from .chains import Chain
-from .flat_pool import flat_pool
 from .fp8 import CudaFp8
 from .given import GivenProgram, SchemeStrategy
 from .int8 import CudaInt8, copies_b, vendor_stages, vendor_workspace
 from .padded import CudaPadded, padded_seconds
-from .pool import scheme_pool
+from .pool import pool_for
 from .scaled_half import CudaScaledHalf
 from .scheme_costs import STAGES, SchemeCosts
 from .split import CudaSplit
@@ -63,7 +62,6 @@ class CudaVendor(BaseStrategy):
     name: str = "vendor"
     family: str = FAMILY
     baseline: bool = True
-    version: int = 3
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
         if is_classical(source.program):
@@ -73,8 +71,6 @@ class CudaVendor(BaseStrategy):
         return range_reason(None, request)
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         if request.dtype == INT8:
             return vendor_stages(request, CudaCostModel.of(machine))
         m, k, n = request.shape
@@ -107,7 +103,6 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
 
     name: str = "scheme"
     family: str = FAMILY
-    version: int = 3
     methods = METHODS
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -125,16 +120,16 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
         if reason := instant_reason(request, vendor):
             return reason
         padded = margin(FAMILY, request, ()) * padded_seconds(request, costs)
-        pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
-        bounds = _bounds(pool.costs, request, costs)
+        chains, known = pool_for(machine).chains
+        bounds = _bounds(known, request, costs)
         order = [i for i in np.argsort(bounds, kind="stable").tolist() if bounds[i] < min(vendor, padded)]
-        chosen = _first_formats(order, pool.costs)
+        chosen = _first_formats(order, known)
         if request.max_workspace is not None:  # chains that need no pieces may be far down the list
-            fitting = _stacks(pool.costs, request) <= request.max_workspace
-            chosen += [i for i in _first_formats([i for i in order if fitting[i]], pool.costs) if i not in chosen]
+            fitting = _stacks(known, request) <= request.max_workspace
+            chosen += [i for i in _first_formats([i for i in order if fitting[i]], known) if i not in chosen]
         if not chosen:
             return "nothing is predicted to be faster than the vendor's product by its margin"
-        some = pool.costs[np.array(chosen)]
+        some = known[np.array(chosen)]
         found = []
         for method in METHODS:
             if _method_reason(method, request):
@@ -142,7 +137,7 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
             prices = sum(seconds for _, _, _, seconds, _ in _parts(some, request, costs, method))
             for i, price in zip(chosen, np.asarray(prices).tolist(), strict=True):
                 if price < padded:
-                    candidate = self.candidate(Chain(pool.chains[i], known=pool.costs[i]), method)
+                    candidate = self.candidate(Chain(chains[i], known=known[i]), method)
                     found.append(Proposal(price * (1 - 1e-9), candidate))
         return found
 
@@ -154,10 +149,6 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
             return "products in e4m3 are of the strategy fp8-vendor, without a scheme"
         if request.dtype == INT8:
             return "products of int8 are of the strategies int8 and vendor, without a scheme"
-        if program.rank == 1:
-            return "a single product is the vendor's"
-        if program.ring.characteristic:
-            return f"the program holds over {program.ring} only; lift its scheme to Z first"
         if program.inner and not program.target.is_general:
             return f"the levels of {program.target} cannot be executed in one pass: blocks of it are absent"
         if reason := reason_against(program, request.arithmetic) or _method_reason(candidate.method, request):
@@ -171,8 +162,6 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`. With a static B its sums are not counted: they are computed once."""
-        if request.is_empty:
-            return []
         assert isinstance(candidate.source, Chain | GivenProgram)
         costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))
         pieces = _pieces(candidate, request) or MAX_PIECES

@@ -157,7 +157,7 @@ class CudaInt8(PackedStrategy):
         return BY_KERNEL
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        return [] if request.is_empty else kernel_stages(request, CudaCostModel.of(machine))
+        return kernel_stages(request, CudaCostModel.of(machine))
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`: an upper bound, as operands that can be read in place are not copied."""

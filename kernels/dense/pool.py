@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 
 from ...errors import CatalogError
 from ...schemes_db.algebra import permute, tensor
 from ...schemes_db.catalog import Catalog
+from ...schemes_db.flatten import flatten
 from ...schemes_db.program import Program
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.shipped import shipped
-from ..codegen.flatten import flatten
 from ..codegen.programs import key_of, program_for, stored_program
 from ..planning.cache import plan_cache
+from ..planning.machine import Machine
 from .arrangements import MAX_FLAT_RANK
 from .pool_table import PoolTable, catalogue_stamp, read_table, write_table
 from .scheme_costs import SchemeCosts, costs_of
@@ -121,6 +122,9 @@ class LevelScheme:
         return flatten(first, others[0]) if others else first
 
 
+CostedChain = tuple[tuple[LevelScheme, ...], SchemeCosts]
+
+
 @dataclass(frozen=True)
 class SchemePool:
     """All considered level schemes, and their costs as arrays; `dominated` is the number of excluded schemes."""
@@ -150,6 +154,26 @@ class SchemePool:
                     every.append(first @ second)
         return cls(tuple(entries), SchemeCosts.stacked(every), dominated)
 
+    @cached_property
+    def chains(self) -> tuple[tuple[tuple[LevelScheme, ...], ...], SchemeCosts]:
+        """The chains of one, two and (4x4x4 over 2x2x2) three levels that a GPU runs in one pass, and their costs."""
+        one: list[CostedChain] = [
+            ((level,), self.costs[i]) for i, level in enumerate(self.entries) if not level.is_flattened
+        ]
+        two = _products(one, one)
+        cubes = [(chain, costs) for chain, costs in two if (costs.m, costs.k, costs.n) == (4, 4, 4)]
+        strassens = [(chain, costs) for chain, costs in one if (costs.m, costs.k, costs.n) == (2, 2, 2)]
+        chains, costs = zip(*one, *two, *_products(cubes, strassens), strict=True)
+        return chains, SchemeCosts.stacked(costs)
+
+
+def _products(outer: list[CostedChain], inner: list[CostedChain]) -> list[CostedChain]:
+    """Return every chain of an outer one over an inner one with at most as many products as a GPU runs in one pass."""
+    from ..cuda.flat_program import MAX_RANK as MOST
+
+    pairs = product(outer, inner)
+    return [((*a, *b), first @ other) for (a, first), (b, other) in pairs if first.rank * other.rank <= MOST]
+
 
 plan_cache.watch(catalogue_stamp)  # a changed catalogue changes plans
 
@@ -168,6 +192,12 @@ def _compact_schemes() -> dict[str, Scheme]:
     """Return the schemes of the compact pool by digest."""
     schemes = [shipped(name).scheme for name in COMPACT]
     return {scheme.digest: scheme for scheme in schemes}
+
+
+def pool_for(machine: Machine) -> SchemePool:
+    """Return the schemes that are considered on a machine."""
+    pool: SchemePool = scheme_pool() if machine.schemes is None else machine.schemes
+    return pool
 
 
 def scheme_pool() -> SchemePool:

@@ -20,10 +20,9 @@ from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..precision import ACCURATE
 from ..request import Request
 from .chains import Chain
-from .flat_pool import flat_pool
 from .given import SchemeStrategy
 from .packed import FAMILY, PackedStrategy
-from .pool import scheme_pool
+from .pool import pool_for
 from .scheme_costs import STAGES
 
 NAME = "split"
@@ -59,7 +58,6 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
     """
 
     name: str = NAME
-    version: int = 2
     precision, subject = ACCURATE, "halves are"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -68,8 +66,7 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
         if not self.is_for(request) or self.can_run(plain, request, machine):
             return []
         found = [self.proposal(plain, request, machine)]
-        pool = flat_pool(scheme_pool() if machine.schemes is None else machine.schemes)
-        costs, model = pool.costs, CudaCostModel.of(machine)
+        (chains, costs), model = pool_for(machine).chains, CudaCostModel.of(machine)
         grids = costs.m, costs.k, costs.n
         prices = sum(seconds for _, _, _, seconds in _stages(grids, costs.rank, request, model))
         prices = np.where(np.maximum(np.maximum(costs.m, costs.k), costs.n) > MAX_GRID, np.inf, prices)
@@ -78,7 +75,7 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
             grid = tuple(float(x[i]) for x in (costs.m, costs.k, costs.n))
             if prices[i] >= found[0].bound or len(seen) == PRICED:
                 break
-            candidate = self.candidate(Chain(pool.chains[i], known=costs[i]))
+            candidate = self.candidate(Chain(chains[i], known=costs[i]))
             if grid not in seen and self.can_run(candidate, request, machine) is None:
                 seen.add(grid)
                 found.append(Proposal(float(prices[i]) * (1 - 1e-9), candidate))
@@ -129,10 +126,6 @@ def _level(candidate: Candidate) -> PairsProduct | None:
 
 def _reason_against(program: Program) -> str | None:
     """Return the reason why a program is not run above products of pairs, or None."""
-    if program.rank == 1:
-        return "a single product needs no scheme"
-    if program.ring.characteristic:
-        return f"the program holds over {program.ring} only; lift its scheme to Z first"
     if reason := reason_against(program, "float32"):
         return reason
     try:

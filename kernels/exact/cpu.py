@@ -24,10 +24,8 @@ from .rates import CUBES
 from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import ExactStrategy, chain_of, max_abs_of
 
-LEAST_BLOCK = {BITS: 512}
-"""Smallest side of a block that `auto` considers, in bits; for integers it is LEAST_INTEGER_BLOCK."""
-
-LEAST_INTEGER_BLOCK = 128
+LEAST_BLOCK, LEAST_BITS = 128, 512
+"""Smallest sides of a block of integers and of bits that `auto` considers."""
 
 MOST_LEVELS = 3
 
@@ -123,7 +121,7 @@ def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list
 def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
     """Yield chains that may be worth running: the best of every depth by an estimate, extended level by level."""
     assert request.ring is not None
-    least = LEAST_BLOCK.get(request.dtype, LEAST_INTEGER_BLOCK)
+    least = LEAST_BITS if request.dtype == BITS else LEAST_BLOCK
     known = known_levels(request.ring, catalogue_state())
     limit = min(machine.kept_bytes, math.inf if request.max_workspace is None else request.max_workspace)
     best: list[tuple[LevelOf, ...]] = [()]

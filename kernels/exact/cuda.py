@@ -77,8 +77,6 @@ class CudaExact(ExactStrategy):
       if they are named, or if `lcma tune` found them fastest.
     """
 
-    version: int = 3
-
     def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
         return _chains(request) if request.dtype == BITS else iter(())
 

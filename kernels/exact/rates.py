@@ -26,11 +26,7 @@ CUBES = (256, 512, 1024, 2048, 4096, 8192)
 
 
 def exact_machine(request: Request, measure: bool = True) -> Machine:
-    """Return the machine of an exact request; `measure` permits to measure missing rates for a second or two."""
-    if request.device != "cpu":
-        from ..cuda.machine import cuda_machine
-
-        return cuda_machine()
+    """Return this machine for an exact request; `measure` permits to measure missing rates for a second or two."""
     machine = cpu_machine("float64")
     if request.dtype != BITS or not measure or machine.profile.rates(BITS) is not None:
         return machine

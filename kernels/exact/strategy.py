@@ -21,7 +21,6 @@ class ExactStrategy(BaseStrategy):
     """A strategy for exact products: "scheme" runs levels of a scheme, any other name one product without levels."""
 
     family: str = "exact"
-    version: int = 2
 
     @abstractmethod
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> Any:
@@ -73,8 +72,6 @@ class ExactStrategy(BaseStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`; without seconds if nothing is known of the device or the strategy."""
-        if request.is_empty:
-            return []
         return self.priced(self.core(candidate, request, machine), candidate, request, machine)
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:

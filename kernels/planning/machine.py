@@ -14,10 +14,6 @@ if TYPE_CHECKING:
     from .wisdom import Wisdom
 
 
-def _unlimited() -> float:
-    return math.inf
-
-
 @dataclass(frozen=True)
 class Machine:
     """A device with its profile and cost model.
@@ -36,7 +32,7 @@ class Machine:
     index: int = 0
     blas_limited: bool = True
     kept_bytes: float = math.inf
-    free_bytes: Callable[[], float] = field(default=_unlimited, compare=False)
+    free_bytes: Callable[[], float] = field(default=lambda: math.inf, compare=False)
     schemes: Any = field(default=None, compare=False)
     triangular: tuple[str, ...] | None = field(default=None, compare=False)
     wisdom: Wisdom | None = field(default=None, compare=False)

@@ -283,8 +283,7 @@ class _Search:
         strategy = self.strategies[candidate.family, candidate.strategy]
 
         def better() -> Plan | None:
-            stages = tuple(strategy.predict(candidate, self.request, self.machine))
-            plan = Plan(self.request, candidate, strategy, self.machine, stages, 0)
+            plan = Plan.of(strategy, candidate, self.request, self.machine, 0)
             if self.baseline is not None and not gains(plan, self.baseline):
                 return None
             # Of equal candidates, such as those that name a library, the first.
@@ -322,10 +321,7 @@ def plan_candidate(
 ) -> Plan | str:
     """Return the plan of one candidate, or the reason why it is refused."""
     reason, workspace = refusal(strategy, candidate, request, machine, free_bytes or machine.free_bytes)
-    if reason is not None:
-        return reason
-    stages = tuple(strategy.predict(candidate, request, machine))
-    return Plan(request, candidate, strategy, machine, stages, workspace)
+    return reason or Plan.of(strategy, candidate, request, machine, workspace)
 
 
 def restored(

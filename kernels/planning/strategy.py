@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
@@ -138,7 +136,7 @@ class Proposal:
 
 @runtime_checkable
 class Strategy(Protocol):
-    """An algorithm for the requests of one family on one device. A changed algorithm gets a new version.
+    """An algorithm for the requests of one family on one device.
 
     `baseline` marks the strategy of a family that all others are compared with.
     """
@@ -151,9 +149,6 @@ class Strategy(Protocol):
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def version(self) -> int: ...
 
     @property
     def baseline(self) -> bool: ...
@@ -175,7 +170,7 @@ class Strategy(Protocol):
         """Return None, or the reason why it cannot run, as a line for the user."""
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """Return the stages of one run; their seconds add up to the candidate's predicted time."""
+        """Return the stages of one run that is not empty; their seconds add up to the candidate's predicted time."""
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """Return the bytes that one run allocates: exact, or an upper bound if the strategy documents it."""
@@ -197,7 +192,6 @@ class BaseStrategy(ABC):
     name: str
     family: str
     baseline: bool = False
-    version: int = 1
     device: str = "cuda"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
@@ -227,6 +221,9 @@ class BaseStrategy(ABC):
         return Candidate(self.family, self.name, source, parameters)
 
     @abstractmethod
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None: ...
+
+    @abstractmethod
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]: ...
 
     @abstractmethod
@@ -247,7 +244,7 @@ class BaseStrategy(ABC):
 
 
 _registered: dict[tuple[str, str, str], Strategy] = {}
-_NEEDED = ("device", "family", "name", "version", "baseline")
+_NEEDED = ("device", "family", "name", "baseline")
 
 
 def register_strategy(strategy: Strategy) -> None:
@@ -287,6 +284,12 @@ class Plan:
     stages: tuple[Stage, ...]
     workspace: int
 
+    @classmethod
+    def of(cls, strategy: Strategy, candidate: Candidate, request: Request, machine: Machine, workspace: int) -> Plan:
+        """Return the plan of a candidate; an empty product has no stages."""
+        stages = () if request.is_empty else tuple(strategy.predict(candidate, request, machine))
+        return cls(request, candidate, strategy, machine, stages, workspace)
+
     @cached_property
     def seconds(self) -> float | None:
         """Predicted seconds of one run, or None if those of a stage are unknown."""
@@ -304,13 +307,6 @@ class Plan:
         vendors = self.candidate.strategy == "vendor" and not self.workspace
         return str(dict(self.candidate.parameters).get("library", "vendor")) if vendors else ""
 
-    @cached_property
-    def digest(self) -> str:
-        """The sha256 (hex) of candidate, version of the strategy, request and profile."""
-        request = {name: repr(x) for name, x in asdict(self.request).items()}
-        parts = (self.candidate.key, self.strategy.version, request, self.machine.profile.id)
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
-
     def for_request(self, request: Request) -> Plan:
         """Return the plan of the same candidate for another request of its class.
 
@@ -321,9 +317,8 @@ class Plan:
             return self
         if reason := self.strategy.can_run(self.candidate, request, self.machine):
             raise PlanError(f"{request} cannot be run by {self.candidate}: {reason}")
-        stages = tuple(self.strategy.predict(self.candidate, request, self.machine))
         workspace = self.strategy.workspace(self.candidate, request, self.machine)
-        return replace(self, request=request, stages=stages, workspace=workspace)
+        return Plan.of(self.strategy, self.candidate, request, self.machine, workspace)
 
     def build(self) -> Executor:
         """Build the executor of this plan."""

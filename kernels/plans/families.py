@@ -68,14 +68,14 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
     `measure` permits to measure missing rates of exact products over GF(2), for about a second.
     """
+    if request.device != "cpu":
+        from ..cuda.machine import cuda_machine
+
+        return cuda_machine()
     if request.ring is not None:
         from ..exact.rates import exact_machine
 
         return exact_machine(request, measure)
-    if request.device == "cpu":
-        from ..cpu.machine import cpu_machine
+    from ..cpu.machine import cpu_machine
 
-        return cpu_machine(request.dtype)
-    from ..cuda.machine import cuda_machine
-
-    return cuda_machine()
+    return cpu_machine(request.dtype)

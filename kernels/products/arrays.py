@@ -26,7 +26,7 @@ from ..request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
     from ..codegen.certified import SchemeLike
-    from ..planning.strategy import Plan
+    from ..planning.strategy import Executor
 
 
 FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
@@ -138,7 +138,7 @@ def multiply(
             plan_cache.put(key_of(a, b), learning)
         return cast(Matrix, learning.run(a, b, out))
     plan, executor = plan_and_executor(request, scheme, levels, strategy, effort)
-    if automatic and unlimited and _is_numpy_plan(plan, a, b):
+    if automatic and unlimited and a.ndim == b.ndim == 2 and _is_numpys(executor):
         plan_cache.put(key_of(a, b), IS_NUMPYS)
     while True:
         try:
@@ -174,9 +174,8 @@ def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
     return a.reshape(-1, a.shape[-1]) if shared and a.flags.c_contiguous and a.size else None
 
 
-def _is_numpy_plan(plan: Plan, a: Matrix, b: Matrix) -> bool:
-    """Return whether a plan is numpy's product of the matrices in place: then later calls need no executor."""
-    from ..cpu.blas import NUMPY, library_for
+def _is_numpys(executor: Executor) -> bool:
+    """Return whether an executor calls numpy's product of the matrices in place: then later calls need no executor."""
+    from ..dense.cpu import NumpyProduct
 
-    plain = plan.candidate.strategy == "vendor" and not plan.workspace and a.dtype in FLOATS
-    return plain and a.ndim == b.ndim == 2 and library_for(plan.request, plan.machine.profile) is NUMPY
+    return isinstance(executor, NumpyProduct)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,14 @@ from ..codegen.certified import SchemeLike
 from ..cpu.threads import thread_count
 from ..dense.chains import BATCHED, LOOP, TASKS
 from ..planning.planner import baseline_plan
+from ..planning.strategy import Plan
 from ..plans.decisions import AUTO, plan_for
 from ..plans.families import strategies
 from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
 
 KEPT_LEVELS = 64
-"""Maximum number of cached executors, by rows of A."""
+"""Maximum number of cached executors and predictions, by rows of A."""
 
 
 class Prepared:
@@ -58,12 +59,10 @@ class Prepared:
         program = self.plan.candidate.program
         if program is not None and not program.target.is_general:
             raise PlanError(f"the scheme is for {program.target}; a prepared operand is multiplied by general matrices")
-        self._lock = threading.Lock()
-        self._executors: dict[tuple[int, bool, int], Any] = {}
-        self._gains: dict[int, bool] = {}
+        self._executor, self._pays = lru_cache(KEPT_LEVELS)(self._built), lru_cache(KEPT_LEVELS)(self._gains)
         self._operand: PreparedOperand | None = None
         if self.plan.candidate.method in (BATCHED, TASKS) and 0 not in request.shape:
-            self._operand = self._executor(rows, False).prepare(self._b)
+            self._operand = self._executor(rows, False, thread_count()).prepare(self._b)
 
     def __repr__(self) -> str:
         k, n = self._b.shape
@@ -74,31 +73,18 @@ class Prepared:
         """Bytes of the stored sums."""
         return 0 if self._operand is None else self._operand.nbytes
 
-    def _executor(self, rows: int, by_columns: bool) -> Any:
-        """Return the executor for a number of rows of A; the last few are cached."""
-        key = rows, by_columns, thread_count()
-        with self._lock:
-            if key not in self._executors:
-                first = Layout.COLUMNS if by_columns else Layout.ROWS
-                layouts = (first, self.plan.request.layouts[1], Layout.ROWS)
-                request = replace(self.plan.request, m=rows, layouts=layouts)
-                machine = replace(self.plan.machine, threads=thread_count())
-                if len(self._executors) >= KEPT_LEVELS:
-                    self._executors.clear()
-                self._executors[key] = replace(self.plan, request=request, machine=machine).build()
-            return self._executors[key]
+    def _built(self, rows: int, by_columns: bool, threads: int) -> Any:
+        """Return the executor for a number of rows of A."""
+        layouts = (Layout.COLUMNS if by_columns else Layout.ROWS, self.plan.request.layouts[1], Layout.ROWS)
+        request = replace(self.plan.request, m=rows, layouts=layouts)
+        return replace(self.plan, request=request, machine=replace(self.plan.machine, threads=threads)).build()
 
-    def _pays(self, rows: int) -> bool:
+    def _gains(self, rows: int) -> bool:
         """Return whether the scheme is predicted to beat the library for so many rows, or the times are unknown."""
-        if rows not in self._gains:
-            request = replace(self.plan.request, m=rows)
-            stages = tuple(self.plan.strategy.predict(self.plan.candidate, request, self.plan.machine))
-            ours = replace(self.plan, request=request, stages=stages).seconds
-            theirs = baseline_plan(request, self.plan.machine, strategies("cpu")).seconds
-            if len(self._gains) >= KEPT_LEVELS:
-                self._gains.clear()
-            self._gains[rows] = ours is None or theirs is None or ours < theirs
-        return self._gains[rows]
+        request = replace(self.plan.request, m=rows)
+        ours = Plan.of(self.plan.strategy, self.plan.candidate, request, self.plan.machine, 0).seconds
+        theirs = baseline_plan(request, self.plan.machine, strategies("cpu")).seconds
+        return ours is None or theirs is None or ours < theirs
 
     def multiply(self, a: Matrix, out: Matrix | None = None) -> Matrix:
         """Compute C = A B for A (..., M, K).
@@ -114,7 +100,8 @@ class Prepared:
         unusual = leading or Layout.SCATTERED in request.layouts or request.layouts[2] is Layout.COLUMNS
         if self._operand is None or unusual or not self._pays(rows):
             return np.matmul(a, self._b, out=out)
-        return self._executor(rows, request.layouts[0] is Layout.COLUMNS).run(a, self._operand, out)
+        executor = self._executor(rows, request.layouts[0] is Layout.COLUMNS, thread_count())
+        return cast(Matrix, executor.run(a, self._operand, out))
 
     def __rmatmul__(self, a: npt.ArrayLike) -> Matrix:
         return self.multiply(array_of("a", a))

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
-from ..arrays import Array
+from ..arrays import Array, module_of, zeros
 from .triangular import grouped, ungrouped
 
 Multiply = Callable[[Array, Array, Triangle, str | None], Array]
@@ -68,11 +68,7 @@ def _full(a: Array, b: Array) -> Array:
 
 
 def _joined(first: Array, second: Array, axis: int) -> Array:
-    if isinstance(first, np.ndarray):
-        return np.concatenate((first, second), axis)
-    import torch
-
-    return torch.cat((first, second), axis)
+    return module_of(first).concatenate((first, second), axis)
 
 
 def _with_zeros(matrix: Array, count: int, axis: int) -> Array:
@@ -81,6 +77,4 @@ def _with_zeros(matrix: Array, count: int, axis: int) -> Array:
         return matrix
     shape: Any = list(matrix.shape)
     shape[axis] = count
-    return _joined(
-        matrix, np.zeros(shape, matrix.dtype) if isinstance(matrix, np.ndarray) else matrix.new_zeros(shape), axis
-    )
+    return _joined(matrix, zeros(shape, matrix), axis)

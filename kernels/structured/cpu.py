@@ -148,8 +148,6 @@ class CpuStructured(StructuredStrategy):
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `Strategy.predict`: every stage is bound by its arithmetic or by memory."""
-        if request.is_empty:
-            return []
         stages = self.core(candidate, request).stages()
         mode = "whole" if self.baseline else "tasks"
         return [replace(one, seconds=_seconds(one, request, machine, mode)) for one in stages]

@@ -102,8 +102,6 @@ class CudaStructured(StructuredStrategy):
         return REASONS[self.name](structure.patterns, n, dtype) if self.name in REASONS else None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        if request.is_empty:
-            return []
         structure = chain_in(request)
         if self.name == DECODE:
             return _decode_stages(candidate, structure, request, machine)
@@ -183,6 +181,5 @@ def _choice(candidate: Candidate) -> int:
 
 STRATEGIES = (
     CudaStructured("strided", baseline=True),
-    *(CudaStructured(name) for name in ("tiled", "gather", "fused", "transposed", "widened", "split", "dense")),
-    CudaStructured("decode", version=3),
+    *map(CudaStructured, ("tiled", "gather", "fused", "transposed", "widened", "split", "dense", "decode")),
 )

@@ -8,6 +8,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import zeros
 from .blocks import Array, Matrix
 from .pattern import Pattern
 
@@ -33,11 +34,6 @@ def factor_parameters(matrix: Matrix, pattern: Pattern) -> Matrix:
     """Return the parameters (a, d, b, c) of a matrix (rows, cols); entries outside the support are ignored."""
     a, b, c, d = pattern.sizes
     return np.ascontiguousarray(np.einsum("ibjicj->ijbc", matrix.reshape(a, b, d, a, c, d)))  # a view of diagonals
-
-
-def zeros(shape: tuple[int, ...], like: Array) -> Array:
-    """Return zeros of the same kind and dtype."""
-    return np.zeros(shape, like.dtype) if isinstance(like, np.ndarray) else like.new_zeros(shape)
 
 
 def dense_product(factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> Matrix:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..arrays import zeros
 from .blocks import Array
 from .chain import FactorChain, KroneckerSparse
-from .naive import zeros
 from .pattern import Pattern
 from .split import split_factor, split_factor_bytes
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
+from ..arrays import module_of, zeros
 from ..cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ..ranges import ranges
 from .blocks import Array, contiguous, permuted
-from .naive import zeros
 from .pattern import Pattern, chain_rank
 
 SVDS_AT_ONCE = 256
@@ -49,7 +48,7 @@ def truncated(blocks: Array, rank: int, shared: bool) -> tuple[Array, Array, flo
     u, v = zeros((count, m, rank), blocks), zeros((count, rank, n), blocks)
 
     def one(some: slice) -> float:
-        first, values, second = linalg_of(blocks).svd(blocks[some], full_matrices=False)
+        first, values, second = module_of(blocks).linalg.svd(blocks[some], full_matrices=False)
         largest = values[:, :kept] ** (0.5 if shared else 1.0)
         u[some, :, :kept] = first[:, :, :kept] * (largest[:, None] if shared else 1.0)
         v[some, :kept] = largest[:, :, None] * second[:, :kept]
@@ -67,7 +66,7 @@ def dropped_squares(blocks: Array, rank: int) -> float:
     def one(some: slice) -> float:
         if isinstance(blocks, np.ndarray):
             return _squares(np.linalg.svd(blocks[some], compute_uv=False)[:, rank:])
-        return _squares(linalg_of(blocks).svdvals(blocks[some])[:, rank:])
+        return _squares(module_of(blocks).linalg.svdvals(blocks[some])[:, rank:])
 
     return _sum_over_pieces(one, blocks)
 
@@ -101,15 +100,6 @@ def truncated_by_gram(matrix: Array, rank: int) -> tuple[Array, Array, float]:
     left = (wide @ right) * scale[..., None, :]
     right = contiguous((root[..., None, :] * right).mT)
     return left.to(matrix.dtype), right.to(matrix.dtype), float(values[..., :-rank].sum())
-
-
-def linalg_of(like: Array) -> Any:
-    """Return the linear algebra of numpy, or of torch for tensors."""
-    if isinstance(like, np.ndarray):
-        return np.linalg
-    import torch
-
-    return torch.linalg
 
 
 def _is_on_gpu(blocks: Array) -> bool:

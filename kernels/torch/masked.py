@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ..arrays import is_tensor
-from ..causal.block_masks import TILE, Mask, block_sizes, coarse_mask, kinds_of, runs_of, scheme_reason
+from ..causal.block_masks import (
+    TILE,
+    Kinds,
+    Mask,
+    block_runs,
+    block_sizes,
+    coarse_mask,
+    cut_halves,
+    kinds_of,
+    multiply_runs,
+    scheme_reason,
+)
 from ..codegen.certified import SchemeLike, certified
 from ..cuda.requests import check_alike
+from ..cuda.strips import zero_outside_triangle
 from ..products.triangular import masked
+from ..structure import BlockMask
 from .bilinear import Options, check_inner, define_bilinear, sum_to
 from .flops import classical_flops, flop_formula
 from .ops import bilinear_mm
@@ -57,13 +68,18 @@ def _run(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
     return by_runs(a, b, kinds, side)
 
 
-def by_runs(a: Tensor, b: Tensor, kinds: npt.NDArray[np.int8], side: str) -> Tensor:
+def by_runs(a: Tensor, b: Tensor, kinds: Kinds, side: str) -> Tensor:
     """Run one `torch.mm` for each run of wanted blocks of a row of blocks; masked parts of blocks are zeroed.
 
     Blocks smaller than TILE are joined to tiles: tiles without wanted elements are skipped.
+
+    Raises:
+        PlanError: the mask does not fit the matrix, or a half block is not square.
     """
     m, k, n = *a.shape[-2:], b.shape[-1]
-    rows, cols = (m, n) if side == "out" else (m, k)
+    label, rows, cols = ("the product", m, n) if side == "out" else ("a", m, k)
+    if reason := BlockMask.of(kinds).reason(rows, cols):
+        raise PlanError(f"{label} {reason}")
     height, width = block_sizes(kinds, rows, cols)
     inside = None
     if min(height, width) < TILE and max(rows, cols) > 1:
@@ -75,7 +91,7 @@ def by_runs(a: Tensor, b: Tensor, kinds: npt.NDArray[np.int8], side: str) -> Ten
     out = a.new_zeros((*batch, m, n))
     for index in np.ndindex(*batch):
         if side == "out":
-            _wanted(left[index], right[index], out[index], kinds, (height, width))
+            multiply_runs(torch.mm, zero_outside_triangle, left[index], right[index], out[index], kinds, height, width)
         else:
             _present(left[index], right[index], out[index], kinds, (height, width), inside)
     if side == "out" and inside is not None:
@@ -83,19 +99,10 @@ def by_runs(a: Tensor, b: Tensor, kinds: npt.NDArray[np.int8], side: str) -> Ten
     return out
 
 
-def _wanted(a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int]) -> None:
-    """Write the runs of a masked result; half blocks are masked afterwards."""
-    for _, rows, _, _, cols in _runs(kinds, *sizes):
-        torch.mm(a[rows], b[:, cols], out=out[rows, cols])
-    _cut_halves(out, kinds, sizes)
-
-
-def _present(
-    a: Tensor, b: Tensor, out: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int], inside: Tensor | None
-) -> None:
+def _present(a: Tensor, b: Tensor, out: Tensor, kinds: Kinds, sizes: tuple[int, int], inside: Tensor | None) -> None:
     """Add the products of the runs of a masked left operand; masked parts of a block may be NaN."""
     width = sizes[1]
-    for row, rows, start, stop, cols in _runs(kinds, *sizes):
+    for row, rows, start, stop, cols in block_runs(kinds, *sizes):
         run = a[rows, cols]
         halves = [j for j in range(start, stop) if row[j] != Kind.FULL]
         if inside is not None:
@@ -103,38 +110,17 @@ def _present(
         elif halves:
             run = run.clone()
         for j in halves:
-            _cut(run[:, (j - start) * width : (j - start + 1) * width], row[j] == Kind.UPPER)
+            zero_outside_triangle(run[:, (j - start) * width : (j - start + 1) * width], bool(row[j] == Kind.UPPER))
         out[rows].addmm_(run, b[cols])
 
 
-def _elements(kinds: npt.NDArray[np.int8], rows: int, cols: int) -> Tensor:
+def _elements(kinds: Kinds, rows: int, cols: int) -> Tensor:
     """Return the element mask of a block mask."""
     height, width = block_sizes(kinds, rows, cols)
     mask = torch.from_numpy(kinds != Kind.ABSENT)
     mask = mask.repeat_interleave(height, 0).repeat_interleave(width, 1)[:rows, :cols].contiguous()
-    _cut_halves(mask, kinds, (height, width))
+    cut_halves(zero_outside_triangle, mask, kinds, height, width)
     return mask
-
-
-def _runs(kinds: npt.NDArray[np.int8], height: int, width: int) -> Iterator[tuple[Any, slice, int, int, slice]]:
-    """Yield the runs of wanted blocks, by rows: the row, its elements, the first and the last block, their elements."""
-    for i, row in enumerate(kinds):
-        for start, stop in runs_of(row != Kind.ABSENT):
-            yield row, slice(i * height, (i + 1) * height), start, stop, slice(start * width, stop * width)
-
-
-def _cut_halves(matrix: Tensor, kinds: npt.NDArray[np.int8], sizes: tuple[int, int]) -> None:
-    """Zero the elements outside the triangles of half blocks of these sizes, in place."""
-    height, width = sizes
-    for i, j in np.argwhere((kinds == Kind.LOWER) | (kinds == Kind.UPPER)):
-        _cut(matrix[i * height : (i + 1) * height, j * width : (j + 1) * width], kinds[i, j] == Kind.UPPER)
-
-
-def _cut(block: Tensor, upper: bool) -> None:
-    """Zero the elements outside the triangle of a square block, in place."""
-    if block.numel() and block.shape[0] != block.shape[1]:
-        raise PlanError(f"a triangular block of the mask must be square, but it is {tuple(block.shape)}")
-    block.copy_(block.triu() if upper else block.tril())
 
 
 def _fake(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:

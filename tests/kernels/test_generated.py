@@ -16,13 +16,13 @@ import lcma
 from lcma.kernels.causal.candidates import scheme_program
 from lcma.kernels.codegen import certified as gate
 from lcma.kernels.codegen import maps, native
-from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
 from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
 from lcma.kernels.codegen.rows import rows_code, rows_kernel
 from lcma.kernels.cpu.blocks import Blocks
 from lcma.schemes_db.constructions import change_of_basis
+from lcma.schemes_db.flatten import flatten
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.symmetry import Triangle
 from lcma.workbench.cli import main

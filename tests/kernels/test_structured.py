@@ -11,7 +11,6 @@ import lcma
 from lcma.kernels import BlockMask, Dense, Pool, Request, Structure, Triangular, plan_for
 from lcma.kernels.causal.block_masks import kinds_of
 from lcma.kernels.causal.candidates import TriangularSource
-from lcma.kernels.codegen.flatten import flatten
 from lcma.kernels.cpu import strips
 from lcma.kernels.cpu.strips import leaf_strips, worked_fraction
 from lcma.kernels.cpu.triangular_products import HalfProduct
@@ -22,6 +21,7 @@ from lcma.kernels.request import structures_of
 from lcma.kernels.ring import exact_ring
 from lcma.kernels.structure import DENSE
 from lcma.schemes_db import ProductKind, parse_target
+from lcma.schemes_db.flatten import flatten
 from lcma.schemes_db.grids import present_entries
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.schemes_db.symmetry import SIDES, Triangle

@@ -237,9 +237,7 @@ GOOD = Profile("pretended", "none", (("multiprocessors", "1"),), RATES, 1e15, 1e
 @pytest.fixture
 def pretended(monkeypatch):
     """A list of one profile; CPU tensors count as tensors of a GPU with that profile."""
-    for module in ("torch.dispatch", "cuda.executor"):
-        name = f"lcma.kernels.{module}.request_of"
-        monkeypatch.setattr(name, lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
+    monkeypatch.setattr(dispatch, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
     monkeypatch.setattr(dispatch, "require_device", lambda index: None)
     profiles = [None]

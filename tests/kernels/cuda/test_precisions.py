@@ -109,11 +109,11 @@ def test_sizes_limits_and_batches_that_e4m3_does_not_have_are_the_vendors():
 def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch):
     monkeypatch.setattr(fp8, "_capability", lambda device: (8, 0))
     reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
-    assert reason == "products in e4m3 need compute capability 8.9, and this GPU has 8.0"
+    assert reason == "torch's scaled_mm has block scales on compute capability 9.x only, and this GPU has 8.0"
     monkeypatch.setattr(strategies_of_fp8, "on_current_gpu", lambda missing: reason)
     found = decision("fp8", 8192)
     assert (found.is_baseline, found.reason) == (True, reason)
-    refuses(r"compute capability 8\.9, and this GPU has 8\.0", decision, "fp8", 8192, strategy="fp8-vendor")
+    refuses(r"compute capability 9\.x only, and this GPU has 8\.0", decision, "fp8", 8192, strategy="fp8-vendor")
     monkeypatch.setattr(fp8, "_capability", lambda device: (8, 9))
     missing = fp8.missing_block_scales.__wrapped__
     assert "on compute capability 9.x only" in missing(torch.device("cuda", 1))

@@ -169,9 +169,6 @@ def test_without_a_driver_nothing_is_exchanged(monkeypatch):
 class Classical(TensorCore):
     """The classical product, of operands whose memory holds their elements."""
 
-    def __init__(self, request):
-        self.request = request
-
     def run(self, a, b, out):
         assert not any(map(lazy, (a, b, out)))
         out.copy_(a @ b)

@@ -151,7 +151,6 @@ class Plugin:
     device: str = "cpu"
     family: str = "dense"
     name: str = "plugin"
-    version: int = 1
     baseline: bool = False
 
     def propose(self, request, machine):

@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 
 from ....kernels import Request
-from ....kernels.codegen.flatten import flatten
 from ....kernels.cpu.executor import MatrixExecutor
 from ....kernels.cpu.leaf import Leaf
 from ....kernels.cpu.level import core_of
@@ -17,6 +16,7 @@ from ....kernels.cpu.workspace import shared_pool
 from ....kernels.cuda.level import cuda_level
 from ....kernels.cuda.strips import vendor
 from ....kernels.cuda.triangular import triangular_executor
+from ....schemes_db.flatten import flatten
 from ....schemes_db.program import Program
 from ....schemes_db.resolve import resolve
 from ....schemes_db.straightline import program_of

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import count
 
-from ...errors import PlanError
-from ...schemes_db.grids import Kind
-from ...schemes_db.program import Lin, Load, Op, Product, ProductKind, Program, Store, Terms
+from ..errors import PlanError
+from .grids import Kind
+from .program import Lin, Load, Op, Product, ProductKind, Program, Store, Terms
 
 Parts = list[int | None]
 """The ids of the parts of a value in row-major order; None for the absent parts of a triangle."""
