@@ -89,8 +89,10 @@ class BlockCounts:
         self.kinds = np.array(kinds)
         totals = [way.longer.sum(axis=1) for way in ways]
         m, k, n = (grid.ravel() for grid in np.meshgrid(*totals, indexing="ij"))
-        self._larger, inverse = np.unique(np.stack([m, k, n], axis=1), axis=0, return_inverse=True)
-        self._pieces = self._distinct(np.stack(columns, axis=1), inverse.ravel())
+        # One number for three: rows are sorted a hundred times as slowly.
+        larger, inverse = np.unique((m * BOARD_SIDE + k) * BOARD_SIDE + n, return_inverse=True)
+        self._larger = np.stack(np.unravel_index(larger, 3 * (BOARD_SIDE,)), axis=1)
+        self._pieces = self._distinct(np.stack(columns, axis=1), inverse)
 
     @staticmethod
     def _distinct(counts: npt.NDArray[np.float32], inverse: IntArray) -> list[tuple[npt.NDArray[np.float32], IntArray]]:
