@@ -17,7 +17,7 @@ import numpy as np
 
 from ...schemes_db import Kind, Target
 from ...schemes_db.factor import IntArray
-from ..terms.packed import Words
+from ..terms.words import Words
 
 _RUNS = {"m": (0, 2, True, True), "k": (0, 1, False, True), "n": (1, 2, False, False)}
 """The two factors of every index, and whether the index is the row index of each."""

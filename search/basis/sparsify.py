@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..terms.packed import PackedTerms, is_wide
+from ..terms.packed import PackedTerms
+from ..terms.words import is_wide
 from .shears import half_masks, shear_table
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..terms.bits import compiled, popcount
-from ..terms.packed import Words
+from ..terms.words import Words
 
 _ZERO = np.uint64(0)
 FULL = 1 << 20

@@ -7,10 +7,11 @@ import numpy as np
 from ...errors import PlanError
 from ..seeds import splitmix
 from ..terms.orbits import WHOLE_REFUSED, OrbitTerms, reversible, unfolded
-from ..terms.packed import WORD_BITS, SchemeTerms, Words, lanes_for
+from ..terms.packed import SchemeTerms, lanes_for
 from ..terms.pairs import PairTerms
 from ..terms.rings import GF2, GF3, TERNARY
 from ..terms.ternary import TernaryTerms, canonical, with_signs
+from ..terms.words import WORD_BITS, Words
 from .constraints import make_guard
 from .orbit_flips import MAX_CUBES
 from .policy import Policy

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
-from ..terms.packed import WORD_BITS, PackedTerms, SchemeTerms
+from ..terms.packed import PackedTerms, SchemeTerms
 from ..terms.pairs import PairTerms
+from ..terms.words import WORD_BITS
 from .arena import SymmetricTerms, make_arena, make_orbit_arena, rows_of, terms_in
 from .constraints import make_guard
 from .policy import Policy

@@ -18,8 +18,9 @@ import numpy as np
 from ...errors import PlanError
 from ..basis.shears import masks_of_halves
 from ..terms.bits import compiled, popcount
-from ..terms.packed import WORD_BITS, SchemeTerms, Words, is_wide
+from ..terms.packed import SchemeTerms
 from ..terms.rings import ZERO
+from ..terms.words import WORD_BITS, Words, is_wide
 from .policy import Policy
 
 ONE_MORE, TWO_MORE, NONZEROS, FULL, BEST_FULL = range(6, 11)

@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..terms.bits import compiled, reverse_bits
-from ..terms.packed import Words
 from ..terms.rings import GF2, ZERO, Value, sign_of, turned
+from ..terms.words import Words
 from .slots import RANK, SlotKind, WordArena, clear, is_live, place, set_live, set_out, term_sign, turn_term
 
 

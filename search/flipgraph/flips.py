@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..terms.bits import ONE, compiled, popcount, scalar_code, select_bit
-from ..terms.packed import Words
 from ..terms.rings import ZERO, Value, added, equal, opposite, sign_from, sign_of, turned
+from ..terms.words import Words
 from .constraints import FULL, allowed, change_of_full
 from .elements import count_rank, drop, put
 from .slots import REDUCTIONS, SlotKind, WordArena, bit_in, bucket_at, factor_at, place, place_of, term_sign, turn_term

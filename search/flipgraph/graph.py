@@ -20,7 +20,8 @@ from ...errors import PlanError
 from ...home import write_atomic
 from ...schemes_db import Scheme
 from ...schemes_db.invariants import invariants
-from ..terms.packed import PackedTerms, Words
+from ..terms.packed import PackedTerms
+from ..terms.words import Words
 
 Vertex = frozenset[tuple[int, int, int]]
 

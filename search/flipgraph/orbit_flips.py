@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..terms.bits import ONE, compiled, reverse_bits, scalar_code
-from ..terms.packed import Words
 from ..terms.rings import ZERO
+from ..terms.words import Words
 from .elements import alike, drop, put
 from .flips import FLIP, NO_PARTNER, NONE, REDUCIBLE, choose, count_active
 from .slots import REDUCTIONS, SlotKind, WordArena, bit_in, bucket_at, place, place_of

@@ -13,8 +13,8 @@ import numpy as np
 
 from ...schemes_db.factor import IntArray
 from ..terms.bits import ONE, compiled, first_bit, opaque, popcount, reverse_bits, scalar_code, select_bit
-from ..terms.packed import Words
 from ..terms.rings import GF2, ZERO, Ring, Value
+from ..terms.words import Words
 
 BUCKET_BITS = 12
 _BITS = np.uint64(BUCKET_BITS)

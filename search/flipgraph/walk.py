@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..terms.bits import compiled, next_draw, scalar_code
-from ..terms.packed import Words
+from ..terms.words import Words
 from .constraints import BEST_FULL, FULL
 from .elements import load
 from .flips import FLIP, GAIN, NO_PARTNER, NONE, REDUCIBLE

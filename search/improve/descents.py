@@ -27,7 +27,8 @@ from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
 from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
 from ..runs.distinct import DistinctPool
 from ..runs.plan import setting_for
-from ..terms.packed import MAX_TERMS, is_wide
+from ..terms.packed import MAX_TERMS
+from ..terms.words import is_wide
 from ..triples.annealer import has_triples
 from ..triples.fleet import TripleFleet
 from ..turn_fleet import TurnFleet

@@ -15,7 +15,8 @@ from ...schemes_db.composed_ranks import BOARD_SIDE, Constructions
 from ...schemes_db.factor import IntArray
 from ...schemes_db.ranks import best_known, board
 from ...schemes_db.uneven import Shape
-from ..terms.packed import MAX_TERMS, is_wide
+from ..terms.packed import MAX_TERMS
+from ..terms.words import is_wide
 
 ROOM = 12
 """Slots of a walk that its start leaves for other terms."""

@@ -17,7 +17,7 @@ from ..cluster.turn_worker import Report
 from ..cluster.workers import pool_of, release
 from ..runs.record import Record
 from ..runs.result import Find
-from ..terms.packed import WORD_BITS
+from ..terms.words import WORD_BITS
 from ..triples.annealer import has_triples
 from .catalogue import CatalogueUpdater
 from .events import Exhausted, OnEvent, TurnBegun, Walking

@@ -17,7 +17,7 @@ from ..flipgraph.policy import Policy, Selection
 from ..flipgraph.walkers import PAIRS
 from ..format_moves.symmetric import NAIVE_SIZE
 from ..terms.involution import other_involutions
-from ..terms.packed import is_wide
+from ..terms.words import is_wide
 from .gaps import Gap
 from .neighbours import BORDER, CUT
 

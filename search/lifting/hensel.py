@@ -7,8 +7,8 @@ from typing import NamedTuple
 from ...schemes_db.factor import IntArray
 from ..terms.bits import compiled
 from ..terms.linear import Digits, add_entry, digit_of, solve
-from ..terms.packed import Words
 from ..terms.rings import GF2, GF3, Ring
+from ..terms.words import Words
 
 LIFTED, SOLVED, STUCK, UNEQUAL = 0, 1, 2, 3
 """Outcomes: lifted through all steps; solved over the integers at an earlier step; no solution at a step; a solution of

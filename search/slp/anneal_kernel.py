@@ -11,8 +11,8 @@ import numpy as np
 from ...schemes_db.factor import IntArray
 from ..basis.sparsify_kernel import is_full
 from ..terms.bits import accepted, below, compiled
-from ..terms.packed import Words
 from ..terms.ternary_words import support_of, total_of, turned
+from ..terms.words import Words
 from .boyar_peralta import Sums, share_sums
 
 _ZERO, _HALF = np.uint64(0), np.uint64(32)

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..terms.bits import ONE, below, compiled
-from ..terms.packed import Words
 from ..terms.ternary_words import canonical_word, support_of, total_of, turned
+from ..terms.words import Words
 
 Ints = npt.NDArray[np.int32]
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ...schemes_db.factor import IntArray
 from ..seeds import splitmix
-from ..terms.packed import HALF_BITS
+from ..terms.words import HALF_BITS
 
 Terms = tuple[tuple[int, int], ...]
 """(coefficient, value) pairs."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...errors import PlanError
 from ...schemes_db import Scheme, Z
 from ...schemes_db.costs import additions
-from ..terms.packed import HALF_BITS
+from ..terms.words import HALF_BITS
 from .additions import Additions, fewer_additions
 from .anneal import polished
 

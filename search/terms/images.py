@@ -15,8 +15,8 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db import Target
 from .linear import Digits, decompose, solve
-from .packed import WORD_BITS, Words, bits_of_words, block_words
 from .rings import GF2
+from .words import WORD_BITS, Words, bits_of_words, block_words
 
 _ONE = np.uint64(1)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Target
-from .packed import Words, with_moved_bits
+from .words import Words, with_moved_bits
 
 Term = tuple[int, int, int]
 """The words of a term's factors."""

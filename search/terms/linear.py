@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from ...schemes_db.factor import IntArray
 from .bits import ONE, compiled, first_bit, popcount
-from .packed import WORD_BITS, Words
 from .rings import GF2, ZERO, Ring, Value, added, turned
+from .words import WORD_BITS, Words
 
 Digits = npt.NDArray[np.int8]
 

@@ -14,7 +14,8 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Provenance, Scheme, Target
 from .involution import Term, mirrored_layout, representatives, reversed_term, reversed_word
-from .packed import PackedTerms, Words, with_moved_bits
+from .packed import PackedTerms
+from .words import Words, with_moved_bits
 
 WHOLE_REFUSED = "whole orbits are those of walks flip-c3z2 and flip-z2: leave orbits out, or take one of them"
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from ...schemes_db import Provenance, Scheme, Target
 from .involution import Swaps, checked, images, mirrored_layout, representatives, reversal, reversed_term
-from .packed import PackedTerms, Words
+from .packed import PackedTerms
+from .words import Words
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,8 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Scheme, Z
 from ...schemes_db.ring import Z3
-from .packed import SchemeTerms, Words
+from .packed import SchemeTerms
+from .words import Words
 
 _ONE = np.uint64(1)
 

@@ -7,9 +7,9 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Target
 from .bits import compiled
-from .packed import HALF_BITS, Words
 from .rings import ZERO
 from .ternary import TernaryTerms
+from .words import HALF_BITS, Words
 
 _HALF, _LOW = np.uint64(HALF_BITS), np.uint64((1 << HALF_BITS) - 1)
 _FIVE, _LOW6 = np.uint64(5), np.uint64(63)

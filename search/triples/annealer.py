@@ -11,7 +11,7 @@ from ...schemes_db import Scheme, Target
 from ...schemes_db.composition import oriented
 from ..runs.snapshot import Checkpointed
 from ..seeds import splitmix
-from ..terms.packed import HALF_BITS, Words
+from ..terms.words import HALF_BITS, Words
 from .arrangement import Arrangement, IntArray
 from .construct import scheme_of, with_smaller_coefficients
 

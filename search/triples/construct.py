@@ -8,7 +8,8 @@ from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z
 from ..basis.sparsify import sparsified
 from ..lifting.lift import lift
-from ..terms.packed import WORD_BITS, PackedTerms
+from ..terms.packed import PackedTerms
+from ..terms.words import WORD_BITS
 from .arrangement import Arrangement, IntArray, Triple, independent_rows
 from .forms import TWO_PRODUCTS, seventh_product
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..terms.bits import below, compiled, next_draw
-from ..terms.packed import Words
 from ..terms.rings import ZERO
+from ..terms.words import Words
 from .span import InnerProducts, IntArray, Span, find, gain, random_vector, span_without, total
 
 CANDIDATES = 16

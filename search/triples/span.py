@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from ...schemes_db.factor import IntArray
 from ..terms.bits import below, compiled, first_bit, next_draw
-from ..terms.packed import Words
 from ..terms.rings import ZERO
 from ..terms.ternary_words import HALF_BITS, canonical_word, support_of, total_of, turned
+from ..terms.words import Words
 
 _TABLE = 1024
 """Places of the hash table of inner products: four times the most of them."""

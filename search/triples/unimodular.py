@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..terms.bits import below, compiled
-from ..terms.packed import Words
 from ..terms.ternary_words import HALF_BITS
+from ..terms.words import Words
 from .kernel import Candidates, choose, draw_candidates
 from .span import InnerProducts, Span, gain, span_without
 

@@ -30,7 +30,7 @@ from lcma.kernels.precision import FORMER_NAMES, NAMES, Arithmetic, arithmetic_o
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import IS_NUMPYS, key_of
 from lcma.schemes_db.flatten import flatten
-from lcma.workbench.bench.workloads import layers, sample
+from lcma.workbench.bench.workloads import LAYERS, sample
 
 from ..refusal import refuses, refuses_with
 
@@ -235,9 +235,9 @@ def test_published_machines_are_marked(decide):
 
 
 def test_workloads_have_the_layers_of_the_models_and_infinities_are_reported():
-    counts = {model: sum(layer.model == model for layer in layers()) for model in ("DeepSeek-R1", "Qwen3.5-397B")}
+    counts = {model: sum(layer.model == model for layer in LAYERS) for model in ("DeepSeek-R1", "Qwen3.5-397B")}
     assert counts == {"DeepSeek-R1": 11, "Qwen3.5-397B": 7}
-    assert len(layers()) == 24
+    assert len(LAYERS) == 24
     taken = sample(24)
     assert len(taken) == 24
     assert len({layer for _, layer in taken}) > 12

@@ -15,8 +15,9 @@ import numpy as np
 from lcma.schemes_db.grids import Kind
 from lcma.search.flipgraph.policy import MISS_LIMIT, PLUS_TRIES, Policy
 from lcma.search.seeds import splitmix
-from lcma.search.terms.packed import WORD_BITS, SchemeTerms, lanes_for
+from lcma.search.terms.packed import SchemeTerms, lanes_for
 from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
+from lcma.search.terms.words import WORD_BITS
 
 _MASK = (1 << 64) - 1
 _LOW = (1 << 32) - 1

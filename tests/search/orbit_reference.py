@@ -6,8 +6,9 @@ from typing import Any
 
 from lcma.search.flipgraph.policy import PLUS_TRIES, Policy
 from lcma.search.terms.orbits import OrbitTerms, reversible
-from lcma.search.terms.packed import WORD_BITS, lanes_for
+from lcma.search.terms.packed import lanes_for
 from lcma.search.terms.pairs import PairTerms
+from lcma.search.terms.words import WORD_BITS
 
 from .flip_reference import ReferenceWalk, bucket
 

@@ -3,7 +3,8 @@
 import numpy as np
 
 from lcma.search.basis.shears import half_masks, symmetries
-from lcma.search.terms.packed import PackedTerms, SchemeTerms, Words
+from lcma.search.terms.packed import PackedTerms, SchemeTerms
+from lcma.search.terms.words import Words
 
 
 def holds(terms: SchemeTerms) -> bool:

@@ -12,7 +12,7 @@ from ....schemes_db import Provenance, Scheme
 from ....schemes_db.factor import IntArray
 from ...runs.snapshot import Arrays, Checkpointed
 from ...seeds import splitmix, splitmix_range
-from ...terms.packed import WORD_BITS, is_wide
+from ...terms.words import WORD_BITS, is_wide
 from ...turn_fleet import Goal, TurnFleet
 from ..policy import Policy
 from .device import chosen_gpus

@@ -20,7 +20,7 @@ from ....schemes_db import Kind, Target
 from ....schemes_db.factor import IntArray
 from ...terms.involution import Swaps, checked, held_entries, reversal
 from ...terms.orbits import WHOLE_REFUSED, side
-from ...terms.packed import WORD_BITS, is_wide
+from ...terms.words import WORD_BITS, is_wide
 from ..walkers import PAIRS, walk_kind
 
 Words = npt.NDArray[np.uint32]

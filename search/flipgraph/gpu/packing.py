@@ -11,9 +11,10 @@ from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
 from ....schemes_db.factor import IntArray
 from ...terms.orbits import OrbitTerms, reversible, unfolded
-from ...terms.packed import PackedTerms, SchemeTerms, is_wide, with_moved_bits
+from ...terms.packed import PackedTerms, SchemeTerms
 from ...terms.pairs import PairTerms
 from ...terms.ternary import TernaryTerms, canonical, with_signs
+from ...terms.words import is_wide, with_moved_bits
 from .layout import HASH, MAX_CUBES, PRIME, GpuWalk, WalkerLayout, Words, bit_print
 
 Values = npt.NDArray[np.uint64]
