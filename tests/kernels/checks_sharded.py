@@ -22,8 +22,7 @@ from lcma.kernels import Profile
 from lcma.kernels.cpu import machine
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.torch.placements import shown
-
-from ..refusal import refuses
+from lcma.tests.refusal import refuses
 
 LAYERS = {
     "fast": lambda: lcma.FastLinear(16, 16, scheme="strassen"),
