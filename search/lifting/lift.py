@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 DEPTHS = {2: 24, 3: 15}
 """Hensel steps before rational reconstruction: fractions p/q with |p|, q <= 64 are unique modulo 2^24 and 3^15."""
 
-FEW = 4096
+FEW = 256
 """Maximum number of unknowns of which all are taken at once."""
 
 MANY, SPARE = 1.25, 128
