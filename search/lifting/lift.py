@@ -36,13 +36,13 @@ DEPTHS = {2: 24, 3: 15}
 """Hensel steps before rational reconstruction: fractions p/q with |p|, q <= 64 are unique modulo 2^24 and 3^15."""
 
 FEW = 256
-"""Maximum number of unknowns of which all are taken at once."""
+"""With more unknowns than FEW the equations of nonzero entries are decomposed first, those of all only if needed."""
 
 MANY, SPARE = 1.25, 128
-"""Equations an unknown from which on sums of them are decomposed, and number of sums beyond that of the unknowns."""
+"""Of more than MANY equations for each unknown random sums are decomposed: as many as unknowns, and SPARE more."""
 
 MEMORY = 1 << 33
-"""Maximum number of bytes of a decomposition; larger ones are left out."""
+"""Maximum number of bytes of a decomposition: 8 GB. Systems of equations that need more are not tried."""
 
 _BOUND = 64
 _LARGEST = 1 << 40

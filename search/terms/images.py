@@ -1,10 +1,13 @@
 """Factors of more than 64 blocks in one word, as a random linear image, and the way back.
 
-A walk over GF(2) only adds factors, compares them and looks whether one is zero. All three commute with a linear map,
-so a walk does the same on the images of the factors in 64 bits, unless a factor that it meets is in the kernel: one of
-2^64 at random, and then a find is no scheme, which its proof shows. The blocks of a factor come back from the other two
-factors, as the equations sum_r (u_r x v_r) w_r = T are linear in w and have one solution for each block of w if the
-products u_r x v_r are independent. They remain so in 64 x 64 bits, so images of u and v are sufficient.
+A walk over GF(2) only adds factors, compares them and tests whether one is zero. A linear map changes no result of
+these, so a walk does the same on images of 64 bits, unless the map takes a nonzero sum of factors to zero. At random
+that has a probability of 2^-64; the find is no scheme then, and its proof fails.
+
+The blocks of a factor are computed from the other two: the equations sum_r (u_r x v_r) w_r = T are linear in w, and
+have one solution for each block of w if the products u_r x v_r are independent. Images of u and v suffice, as random
+maps to 64 x 64 bits most likely keep the products independent. Of dependent products some are superfluous: the solution
+leaves them out, and the rank is lower than that of the walk.
 """
 
 from __future__ import annotations

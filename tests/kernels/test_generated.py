@@ -1,4 +1,4 @@
-"""Generated kernels against their plain twin, the folder they are kept in; executors prove what they run."""
+"""Generated kernels against their plain twins, the folder that stores them, and the proof of what executors run."""
 
 import dataclasses
 import hashlib

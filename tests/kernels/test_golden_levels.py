@@ -149,7 +149,7 @@ def record(case: Case, threads: int) -> dict[str, Any]:
     with Pool(poison=True).take(workspace) as arena:
         core.run(a, b, out, arena, threads)
     stages = repr([(stage.name, stage.flops, stage.bytes, stage.product) for stage in core.stages(3)])
-    # -0.0 and 0.0 are told apart by the bits; of NaN there must be none.
+    # Bits distinguish -0.0 from 0.0; there must be no NaN.
     assert not np.isnan(out).any()
     return {
         "c": hashlib.sha256(np.ascontiguousarray(out).tobytes()).hexdigest()[:32],

@@ -1,4 +1,4 @@
-"""Products by schemes and einsum: any size, dtype, layout and batch; `out`; operands whose sums are made once."""
+"""Products by schemes and einsum of any size, dtype, layout and batch, into `out`, and with prepared operands."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def naive(shape, walk="flip"):
 
 
 class Known:
-    """A catalogue of the schemes of a shape that `pool` returns; what is taken is listed."""
+    """A catalogue with the schemes that `pool` returns for a shape; it lists the finds that it is given."""
 
     def __init__(self, pool=lambda shape: [], over=Z, rank=25):
         self.over, self.taken, self._pool, self._rank = over, [], pool, rank

@@ -1,4 +1,4 @@
-"""One price: a proposal is ranked by what its plan states; every plan that is made can be built; best chains."""
+"""Predicted times: proposals are ranked by those of their plans, plans can be built, and the best chains are found."""
 
 import math
 from dataclasses import replace

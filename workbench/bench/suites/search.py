@@ -36,7 +36,7 @@ RATES = rows("search_rates")
 """Walks of so many terms at the start (none: naive), and the least M flips a second."""
 
 CLIMBS = rows("search_times")
-"""A rank to be found from some seeds, the seconds given, and what else `find` is told; the rest is by default.
+"""Searches for a rank: target, seeds, seconds, and other arguments of `find`; those that are empty have their default.
 
 Over Z walks are modulo 2, and their finds lift to -1, 0, 1.
 """
