@@ -34,7 +34,7 @@ def code_hash() -> str:
     digest = hashlib.sha256()
     for source in SOURCES:
         for file in sorted((ROOT / source).rglob("*")):
-            if file.suffix in (".py", ".csv"):
+            if file.suffix in (".py", ".csv", ".toml"):
                 digest.update(f"{file.relative_to(ROOT).as_posix()}\0".encode())
                 digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()[:16]
@@ -84,7 +84,7 @@ class LockedFolder(ABC, Generic[Config]):
                 raise RunFolderError(f"{path} holds {name}, which a run would replace: name another folder")
         with reported(path):
             path.mkdir(parents=True, exist_ok=True)
-        folder = cls(path, config, signed(locked(path)))
+        folder = cls(path, config, locked(path))
         about = {cls.KIND: cls.FORMAT, "version": __version__, "code": code_hash()} | folder._about()
         with reported(path):
             for name in cls.LINES:
@@ -106,7 +106,7 @@ class LockedFolder(ABC, Generic[Config]):
                 f"{path} was made by other code (lcma {about['version']}, {about['code']}; this is {__version__}, "
                 f"{code_hash()}): {cls.OTHERWISE.format(path=path)}"
             )
-        folder._lock = signed(locked(folder.path))
+        folder._lock = locked(folder.path)
         for name in cls.LINES:
             # A crash leaves an incomplete last line: its round is repeated, which finds its scheme again.
             with reported(folder.path), (folder.path / name).open("r+b") as stream:
@@ -192,14 +192,16 @@ class LockedFolder(ABC, Generic[Config]):
     def running(self) -> bool:
         """True if a process has locked the folder."""
         try:
-            locked(self.path).close()
+            locked(self.path, sign=False).close()
         except RunFolderError:
             return True
         return False
 
 
-def locked(path: Path) -> BinaryIO:
+def locked(path: Path, sign: bool = True) -> BinaryIO:
     """Open and lock the lock file; the system releases the lock when the process ends in any way.
+
+    With `sign` this process's id is written to it, for the error message of a second process.
 
     Raises:
         RunFolderError: another process has locked it, or the folder can't be written.
@@ -215,16 +217,12 @@ def locked(path: Path) -> BinaryIO:
         holder = stream.read(64).decode(errors="replace").strip()
         stream.close()
         raise RunFolderError(f"{path} is in use by process {holder or 'unknown'}: wait for it, or stop it") from None
+    if sign:
+        with contextlib.suppress(OSError):
+            stream.truncate(0)
+            stream.write(str(os.getpid()).encode())
+            stream.flush()
     return stream
-
-
-def signed(lock: BinaryIO) -> BinaryIO:
-    """Write this process's id to the lock file, for the error message of a second process; return the file."""
-    with contextlib.suppress(OSError):
-        lock.truncate(0)
-        lock.write(str(os.getpid()).encode())
-        lock.flush()
-    return lock
 
 
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)

@@ -63,7 +63,7 @@ ROOT = Path(__file__).resolve().parents[2]
 """The package's root folder."""
 
 
-KINDS = (".py", ".csv", ".json", ".c", ".cpp", ".h")
+KINDS = (".py", ".csv", ".json", ".toml", ".c", ".cpp", ".h")
 """Suffixes of code files: sources, and the tables and data that they read."""
 
 
