@@ -92,7 +92,8 @@ def images(target: Target, swaps: Swaps) -> tuple[list[int], list[int], list[int
         [side - 1 - i if min(i, side - 1 - i) < count else i for i in range(side)]
         for side, count in zip(target.shape, swaps, strict=True)
     )
-    return _of_entries(m, k), _of_entries(k, n), _of_entries(m, n)
+    a, b, c = ([i * len(cols) + j for i in rows for j in cols] for rows, cols in ((m, k), (k, n), (m, n)))
+    return a, b, c
 
 
 def held_entries(target: Target, swaps: Swaps) -> int:
@@ -112,14 +113,14 @@ def mirrored_layout(words: Words, image: Sequence[int], back: bool = False) -> W
     return with_moved_bits(words, ((new, old) if back else (old, new) for old, new in moves))
 
 
-def reversed_word(word: int) -> int:
-    """Return a word with its 64 bits in reverse order."""
-    return int(f"{word:064b}"[::-1], 2)
+def backward(words: Words) -> Words:
+    """Return the words with their 64 bits in reverse order."""
+    return with_moved_bits(words, ((bit, 63 - bit) for bit in range(64)))
 
 
 def reversed_term(term: Term) -> Term:
     """Return a term with the 64 bits of each factor in reverse order."""
-    a, b, c = map(reversed_word, term)
+    a, b, c = (int(f"{word:064b}"[::-1], 2) for word in term)
     return a, b, c
 
 
@@ -139,7 +140,3 @@ def representatives(words: Words, images: Callable[[Term], Iterable[Term]], refu
                     raise PlanError(refusal)
                 left.remove(image)
     return np.array(found, dtype=np.uint64).reshape(-1, 3).T.copy()
-
-
-def _of_entries(rows: Sequence[int], columns: Sequence[int]) -> list[int]:
-    return [i * len(columns) + j for i in rows for j in columns]

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Provenance, Scheme, Target
-from .involution import Term, mirrored_layout, representatives, reversed_term, reversed_word
+from .involution import Term, backward, mirrored_layout, representatives, reversed_term
 from .packed import PackedTerms
 from .words import Words, with_moved_bits
 
@@ -139,8 +139,7 @@ def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
     refusal = f"a scheme of {terms.target} is not symmetric under reversal: start the walk elsewhere"
     turned = _columns([_turned_first(term) for term in zip(*orbits.tolist(), strict=True)])
     found = representatives(turned, lambda term: [_turned_first(reversed_term(term))], refusal)
-    single = set(cubes.tolist())
-    if {reversed_word(cube) for cube in single} != single:
+    if set(backward(cubes).tolist()) != set(cubes.tolist()):
         raise PlanError(refusal)
     return found, cubes
 
@@ -148,11 +147,9 @@ def reversible(terms: OrbitTerms) -> tuple[Words, Words]:
 def unfolded(target: Target, orbits: Words, cubes: Words) -> OrbitTerms:
     """Invert `reversible`."""
     reverse = range(side(target) ** 2)[::-1]
-    terms = list(zip(*orbits.tolist(), strict=True))
-    images = [reversed_term(term) for term in terms]
-    terms += [image for term, image in zip(terms, images, strict=True) if image != term]
-    whole, single = (mirrored_layout(words, reverse, back=True) for words in (_columns(terms), cubes))
-    return OrbitTerms(target, whole, single)
+    images = backward(orbits)
+    terms = np.concatenate([orbits, images[:, (images != orbits).any(axis=0)]], axis=1)
+    return OrbitTerms(target, *(mirrored_layout(words, reverse, back=True) for words in (terms, cubes)))
 
 
 def _turned_first(term: Term) -> Term:

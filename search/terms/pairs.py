@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ...schemes_db import Provenance, Scheme, Target
-from .involution import Swaps, checked, images, mirrored_layout, representatives, reversal, reversed_term
+from .involution import Swaps, backward, checked, images, mirrored_layout, representatives, reversal, reversed_term
 from .packed import PackedTerms
 from .words import Words
 
@@ -40,10 +41,9 @@ class PairTerms:
         self.words.setflags(write=False)
 
     @property
-    def own(self) -> Words:
-        """(K,) bool: the terms that are their own image."""
-        terms = zip(*self.words.tolist(), strict=True)
-        return np.array([reversed_term(term) == term for term in terms], dtype=bool)
+    def own(self) -> npt.NDArray[np.bool_]:
+        """(K,): the terms that are their own image."""
+        return (backward(self.words) == self.words).all(axis=0)
 
     @property
     def rank(self) -> int:
@@ -78,8 +78,7 @@ class PairTerms:
         return cls(terms.target, representatives(mirrored, lambda term: [reversed_term(term)], refusal), swaps)
 
     def packed(self) -> PackedTerms:
-        others = [reversed_term(tuple(term)) for term in self.words.T[~self.own].tolist()]
-        both = np.concatenate([self.words, np.array(others, dtype=np.uint64).reshape(-1, 3).T], axis=1)
+        both = np.concatenate([self.words, backward(self.words[:, ~self.own])], axis=1)
         rows = [
             mirrored_layout(row, image, back=True)
             for row, image in zip(both, images(self.target, self.swaps), strict=True)

@@ -20,7 +20,7 @@ from .kernel import STEPS
 from .layout import MAX_SLOTS, GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
 from .numbers import numbers_of, thresholds_of
-from .packing import orbits_in_pairs, pack_all, ranks_of, unpack
+from .packing import orbits_of, pack_all, ranks_of, unpack
 
 ELITE = 2048
 """Maximum number of the best walkers that a selection copies from."""
@@ -34,7 +34,7 @@ def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk
     largest = max(scheme.rank for scheme in starts)
     if walk.reversible:
         # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a warp.
-        held = max(orbits_in_pairs(scheme, walk) for scheme in starts)
+        held = max(orbits_of(scheme, walk.symmetric, True, walk.swaps)[0].shape[1] for scheme in starts)
         return held + (min(spare // 3, 2) + 8 if walk.symmetric else min(spare // 2, 4) + 4)
     if walk.symmetric:
         return (largest + 2) // 3 + spare // 3 + 2
@@ -94,13 +94,12 @@ class Fleet(TurnFleet, Checkpointed):
         self._starts = pack_all(self.layout, starts)
         self._start_ranks = np.array([scheme.rank for scheme in starts], dtype=np.int64)
         self._seed, self._draws = seed, 0
-        self._parts: Sequence[HostMemory | GpuMemory] = self._places(device, walkers)
+        self._parts: Sequence[HostMemory] = self._places(device, walkers)
         self._ends = np.cumsum([part.walkers for part in self._parts])
         super().__init__(starts[0].target, int(self._ends[-1]))
-        first = 0
-        for part in self._parts:
-            part.allocate(splitmix_range(seed, first, part.walkers), self.layout.halves, thresholds_of(self.policy))
-            first += part.walkers
+        for part, end in zip(self._parts, self._ends.tolist(), strict=True):
+            draws = splitmix_range(seed, end - part.walkers, part.walkers)
+            part.allocate(draws, self.layout.halves, thresholds_of(self.policy))
         self._sent = np.full(self.walkers, -1, dtype=np.int32)
         self._goals = np.zeros(self.walkers, dtype=np.int32)
         self._fill_pool(np.zeros((0, self.layout.form.words), dtype=np.uint32))
@@ -108,7 +107,7 @@ class Fleet(TurnFleet, Checkpointed):
         self._run(0, 0)
         self.score = self._gather("score")
 
-    def _places(self, device: str, walkers: int | None) -> Sequence[HostMemory | GpuMemory]:
+    def _places(self, device: str, walkers: int | None) -> Sequence[HostMemory]:
         form, cost = self.layout.form, self.policy.cost
         if device == "cpu":
             return [HostMemory(form, cost, walkers or 4)]

@@ -238,12 +238,9 @@ class WalkerLayout:
     @cached_property
     def places(self) -> tuple[IntArray, ...]:
         """Flat indices of the block of each bit, for each factor: half blocks first, without absent ones."""
-        orders = []
-        for kinds in self.target.kind_arrays:
-            flat = kinds.ravel()
-            parts = [np.flatnonzero(flat == kind) for kind in (Kind.LOWER, Kind.UPPER, Kind.FULL)]
-            orders.append(np.concatenate(parts).astype(np.int64))
-        return tuple(orders)
+        order = (Kind.LOWER, Kind.UPPER, Kind.FULL)
+        grids = self.target.kind_arrays
+        return tuple(np.concatenate([np.flatnonzero(kinds == kind) for kind in order]) for kinds in grids)
 
     @cached_property
     def halves(self) -> npt.NDArray[np.uint64]:

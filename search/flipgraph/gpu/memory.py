@@ -26,20 +26,6 @@ PASSED = ("state", "pool", "best", "score", "flips", "counters", "draws", "origi
 """The array arguments of a launch, in the order of its parameters."""
 
 
-def blank(form: Form, walkers: int, draws: npt.NDArray[np.uint64]) -> dict[str, Array]:
-    """Return the arrays of new walkers: each starts from entry 0 of the pool."""
-    return {
-        "state": np.zeros(walkers * form.words, dtype=np.uint32),
-        "best": np.zeros(walkers * form.words, dtype=np.uint32),
-        "score": np.zeros(walkers, dtype=np.int32),
-        "flips": np.zeros(walkers, dtype=np.uint32),
-        "counters": np.zeros((walkers, COUNTERS), dtype=np.int64),
-        "draws": draws,
-        "origin": np.zeros(walkers, dtype=np.int32),
-        "goals": np.zeros(walkers, dtype=np.int32),
-    }
-
-
 class HostMemory:
     """The twin: walkers run sequentially on the processor.
 
@@ -54,8 +40,22 @@ class HostMemory:
         self._fast = np.zeros(form.fast * form.threads, dtype=np.uint32)
 
     def allocate(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
-        """Allocate the walkers, one for each random state in `draws`."""
-        self._arrays = {**blank(self._form, self.walkers, draws), "halves": halves, "accept": thresholds}
+        """Allocate the walkers, one for each random state in `draws`: each starts from entry 0 of the pool."""
+        self.walkers = count = len(draws)
+        arrays: dict[str, Array] = {
+            "state": np.zeros(count * self._form.words, dtype=np.uint32),
+            "best": np.zeros(count * self._form.words, dtype=np.uint32),
+            "score": np.zeros(count, dtype=np.int32),
+            "flips": np.zeros(count, dtype=np.uint32),
+            "counters": np.zeros((count, COUNTERS), dtype=np.int64),
+            "draws": draws,
+            "origin": np.zeros(count, dtype=np.int32),
+            "goals": np.zeros(count, dtype=np.int32),
+            "halves": halves,
+            "accept": thresholds,
+        }
+        for name, array in arrays.items():
+            self.put(name, array)
 
     def put(self, name: str, array: Array) -> None:
         """Replace an array."""
@@ -85,8 +85,8 @@ def compiled_kernel(form: Form, cost: str) -> Any:
     return kernel
 
 
-class GpuMemory:
-    """Walkers on a GPU, with the interface of `HostMemory`; without a number, the most that are resident at once.
+class GpuMemory(HostMemory):
+    """Walkers on a GPU; without a number, the most that are resident at once.
 
     Raises:
         PlanError: numba-cuda is absent or unfit.
@@ -130,13 +130,6 @@ class GpuMemory:
             }
 
         return self._on_gpu(look)
-
-    def allocate(self, draws: npt.NDArray[np.uint64], halves: Array, thresholds: Array) -> None:
-        self.walkers = len(draws)
-        for name, array in blank(self._form, self.walkers, draws).items():
-            self.put(name, array)
-        self.put("halves", halves)
-        self.put("accept", thresholds)
 
     def put(self, name: str, array: Array) -> None:
         def copy() -> None:

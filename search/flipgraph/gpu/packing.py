@@ -10,12 +10,13 @@ import numpy.typing as npt
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
 from ....schemes_db.factor import IntArray
+from ...terms.involution import Swaps, backward
 from ...terms.orbits import OrbitTerms, reversible, unfolded
 from ...terms.packed import PackedTerms, SchemeTerms
 from ...terms.pairs import PairTerms
 from ...terms.ternary import TernaryTerms, canonical, with_signs
 from ...terms.words import is_wide, with_moved_bits
-from .layout import HASH, MAX_CUBES, PRIME, GpuWalk, WalkerLayout, Words, bit_print
+from .layout import HASH, MAX_CUBES, PRIME, WalkerLayout, Words, bit_print
 
 Values = npt.NDArray[np.uint64]
 
@@ -59,18 +60,13 @@ def reversed_bits(values: Values, half: int) -> Values:
 def folded(words: Values, half: int) -> Values:
     """Convert matrices from the layout of `involution.mirrored_layout` to that of `Form.half`."""
     low = np.uint64((1 << half) - 1)
-    return (words & low) | ((_backward(words) & low) << np.uint64(half))
+    return (words & low) | ((backward(words) & low) << np.uint64(half))
 
 
 def unfolded_words(values: Values, half: int) -> Values:
     """Invert `folded`."""
     low = np.uint64((1 << half) - 1)
-    return (values & low) | _backward((values >> np.uint64(half)) & low)
-
-
-def _backward(words: Values) -> Values:
-    """Return the words with all 64 bits in reverse order."""
-    return with_moved_bits(words, ((bit, 63 - bit) for bit in range(64)))
+    return (values & low) | backward((values >> np.uint64(half)) & low)
 
 
 def _mix(parts: Values) -> Values:
@@ -97,55 +93,47 @@ def pack(layout: WalkerLayout, scheme: Scheme) -> Words:
     """
     if scheme.target != layout.target:
         raise PlanError(f"{scheme!r} does not compute {layout.target}: a walk can't start there")
-    signs = np.zeros(scheme.rank, dtype=np.uint64)
-    cubes = np.zeros(0, dtype=np.uint64)
-    if layout.form.half:
-        if layout.form.symmetric:
-            plus, cubes = (folded(words, layout.form.half) for words in reversible(OrbitTerms.from_scheme(scheme)))
-        else:
-            plus = folded(PairTerms.from_scheme(scheme, layout.swaps).words, layout.form.half)
+    form = layout.form
+    signs, cubes = np.zeros(scheme.rank, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
+    if form.half or form.symmetric:
+        plus, cubes = orbits_of(scheme, form.symmetric, form.half > 0, layout.swaps)
+        if form.half:
+            plus, cubes = folded(plus, form.half), folded(cubes, form.half)
         minus = np.zeros_like(plus)
-    elif layout.form.symmetric:
-        orbits = OrbitTerms.from_scheme(scheme)
-        plus, minus, cubes = orbits.orbits.copy(), np.zeros_like(orbits.orbits), orbits.cubes
     else:
         plus, minus, signs = _bits(layout, scheme)
     if not (plus | minus).all():
         raise PlanError(f"{scheme!r} has a term with a zero factor: leave it out to start a walk there")
-    if plus.shape[1] > layout.form.slots or len(cubes) > MAX_CUBES:
-        raise PlanError(f"{scheme!r} does not fit a walk of {layout.form.slots} slots")
-    state = np.zeros(layout.form.words, dtype=np.uint32)
+    if plus.shape[1] > form.slots or len(cubes) > MAX_CUBES:
+        raise PlanError(f"{scheme!r} does not fit a walk of {form.slots} slots")
+    state = np.zeros(form.words, dtype=np.uint32)
     parts = encode(layout, plus, minus)
-    slots = layout.form.slot_ids[: plus.shape[1]]
+    slots = form.slot_ids[: plus.shape[1]]
     rows = (slots >> 5) * 16 + (slots & 15)
-    for p in range(layout.form.planes):
+    for p in range(form.planes):
         for f in range(3):
             word = parts[p, f].astype(np.uint32) << (slots & 16).astype(np.uint32)
-            np.bitwise_or.at(state, layout.form.places[p, f][rows], word)
-    if layout.form.ternary:
-        np.bitwise_or.at(
-            state, layout.form.signs + (slots >> 5), signs.astype(np.uint32) << (slots & 31).astype(np.uint32)
-        )
-    if len(cubes) and layout.form.half:
-        state[layout.form.cubes :][: 2 * len(cubes)] = cubes.view(np.uint32)
-    elif len(cubes):
-        coded = encode(layout, cubes, np.zeros_like(cubes))
-        whole = np.bitwise_or.reduce(
-            [part << np.uint64(16 * p) for p, part in enumerate(coded)], axis=0, dtype=np.uint64
-        )
-        state[layout.form.cubes :][: 2 * len(cubes)] = whole.view(np.uint32)
+            np.bitwise_or.at(state, form.places[p, f][rows], word)
+    if form.ternary:
+        bits = signs.astype(np.uint32) << (slots & 31).astype(np.uint32)
+        np.bitwise_or.at(state, form.signs + (slots >> 5), bits)
+    # Cubes are stored as they are compared: without the hash of an involution, with a linear fingerprint.
+    coded = enumerate(encode(layout, cubes, np.zeros_like(cubes))[form.half > 0 :])
+    whole = np.bitwise_or.reduce([part << np.uint64(16 * p) for p, part in coded], axis=0, dtype=np.uint64)
+    state[form.cubes :][: 2 * len(cubes)] = whole.view(np.uint32)
     return state
 
 
-def orbits_in_pairs(scheme: Scheme, walk: GpuWalk) -> int:
-    """Return the number of slots of a scheme if a slot represents a term, or an orbit, and its image.
+def orbits_of(scheme: Scheme, shifted: bool, mirrored: bool, swaps: Swaps | None) -> tuple[Values, Values]:
+    """Return representatives (3, K) of the orbits under a cyclic shift, an involution or both, and the cubes.
 
     Raises:
         PlanError: the scheme lacks the symmetry.
     """
-    if not walk.symmetric:
-        return int(PairTerms.from_scheme(scheme, walk.swaps).words.shape[1])
-    return int(reversible(OrbitTerms.from_scheme(scheme))[0].shape[1])
+    if not shifted:
+        return PairTerms.from_scheme(scheme, swaps).words, np.zeros(0, dtype=np.uint64)
+    terms = OrbitTerms.from_scheme(scheme)
+    return reversible(terms) if mirrored else (terms.orbits, terms.cubes)
 
 
 def _moved(layout: WalkerLayout, words: Values, back: bool = False) -> Values:
@@ -187,18 +175,16 @@ def unpack(layout: WalkerLayout, state: Words, provenance: Provenance | None = N
 
 def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]:
     """Return (3, R) bits of 1s and of -1s, and the signs (R,), of the slots in use, in order of slots."""
-    slots = layout.form.slot_ids
+    form, slots = layout.form, layout.form.slot_ids
     rows = (slots >> 5) * 16 + (slots & 15)
-    words = state[layout.form.places[:, :, rows]]
+    words = state[form.places[:, :, rows]]
     parts = ((words >> (slots & 16).astype(np.uint32)) & np.uint32(0xFFFF)).astype(np.uint64)
     used = parts.any(axis=0).all(axis=0)
     plus, minus = decode(layout, parts[:, :, used])
     signs = np.zeros(int(used.sum()), dtype=np.uint64)
-    if layout.form.ternary:
+    if form.ternary:
         taken = slots[used]
-        signs = ((state[layout.form.signs + (taken >> 5)] >> (taken & 31).astype(np.uint32)) & np.uint32(1)).astype(
-            np.uint64
-        )
+        signs = state[form.signs + (taken >> 5)].astype(np.uint64) >> (taken & 31).astype(np.uint64) & np.uint64(1)
     return plus, minus, signs
 
 

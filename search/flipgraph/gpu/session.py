@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ....errors import PlanError
-from ....schemes_db import Scheme
 from ...runs.distinct import DistinctPool
 from ...runs.snapshot import Arrays, Checkpointed
 from ...terms.packed import PackedTerms, Vector
@@ -95,10 +94,9 @@ class CudaSession(Checkpointed):
 
     def terms(self, walks: Vector) -> list[WalkTerms]:
         kind: Any = TernaryTerms if self._ternary else PackedTerms
-        return [kind.from_scheme(self._scheme(walk)) for walk in walks.tolist()]
-
-    def _scheme(self, walk: int) -> Scheme:
-        return self._fleet.first_start(walk) if self._rewound[walk] else self._fleet.scheme(walk)
+        fleet = self._fleet
+        schemes = (fleet.first_start(one) if self._rewound[one] else fleet.scheme(one) for one in walks.tolist())
+        return [kind.from_scheme(scheme) for scheme in schemes]
 
     def steps(self, walks: Vector) -> Vector:
         return self._fleet.steps[walks]
