@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import permutations, starmap
 
 import numpy as np
 
@@ -81,14 +82,10 @@ def _images(block: int, move: list[int], sign: int) -> list[tuple[int, int]]:
 @lru_cache(maxsize=64)
 def symmetries(target: Target) -> tuple[Shear, ...]:
     """Return the shears that map the target to itself."""
-    shears = [
-        Shear(index, i, j)
-        for index, size in zip("mkn", target.shape, strict=True)
-        for i in range(size)
-        for j in range(size)
-        if i != j
-    ]
-    return tuple(shear for shear in shears if shear.keeps(target))
+    lines = (
+        (index, *pair) for index, size in zip("mkn", target.shape, strict=True) for pair in permutations(range(size), 2)
+    )
+    return tuple(shear for shear in starmap(Shear, lines) if shear.keeps(target))
 
 
 @lru_cache(maxsize=64)

@@ -71,8 +71,7 @@ def solve(
     factors = []
     for part, blocks, kinds in zip(model.parts, present, target.kind_arrays, strict=True):
         dense = np.zeros((rank, kinds.size), dtype=np.int64)
-        for r in range(rank):
-            dense[r, blocks] = [model.value(solver, variable) for variable in part[r]]
+        dense[:, blocks] = [[model.value(solver, variable) for variable in row] for row in part]
         factors.append(dense.reshape(rank, *kinds.shape))
     provenance = Provenance(
         kind="search",

@@ -46,8 +46,7 @@ def triples_of(scheme: Scheme) -> int:
 
 def signed_scheme(scheme: Scheme, factors: list[IntArray]) -> Scheme:
     """Return the scheme over Z of the factors of `ternary_signs`; the caller sets its provenance."""
-    shapes = [(factor.rows, factor.cols) for factor in scheme.factors]
-    u, v, w = (factor.reshape(-1, *shape) for factor, shape in zip(factors, shapes, strict=True))
+    u, v, w = (f.reshape(-1, *kinds.shape) for f, kinds in zip(factors, scheme.target.kind_arrays, strict=True))
     return Scheme.from_arrays(scheme.target, u, v, w, Z)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any
 
 TICK = 0.25
 """Seconds between two reports of a solver at work."""
@@ -16,16 +16,10 @@ PATIENCE = 1.0
 OnTick = Callable[[str], None]
 
 
-class Answer(NamedTuple):
-    """A solver with its values, and `optimal`, `found`, `infeasible` or `unknown`; whether it was interrupted."""
-
-    solver: Any
-    word: str
-    interrupted: bool
-
-
-def solved(model: Any, *, seconds: float, seed: int, on_tick: OnTick = lambda text: None) -> Answer:
+def solved(model: Any, *, seconds: float, seed: int, on_tick: OnTick = lambda text: None) -> tuple[Any, str, bool]:
     """Solve a model on a thread of its own, so that Ctrl-C arrives in this one.
+
+    Returns the solver with its values; `optimal`, `found`, `infeasible` or `unknown`; and whether it was interrupted.
 
     Args:
         seconds: deterministic time: about as long on a current machine, with the same results everywhere.
@@ -74,7 +68,7 @@ def solved(model: Any, *, seconds: float, seed: int, on_tick: OnTick = lambda te
     word = words.get(state.get("status"), "unknown")
     if interrupted and word not in ("optimal", "found"):
         raise KeyboardInterrupt
-    return Answer(solver, word, interrupted)
+    return solver, word, interrupted
 
 
 def _stop(solver: Any, thread: Thread) -> None:

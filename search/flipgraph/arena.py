@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...errors import PlanError
@@ -114,7 +116,7 @@ def rows_of(terms: SchemeTerms, slots: int) -> Words:
     return rows
 
 
-def terms_in(flat: Words, arena: WordArena, start: SchemeTerms | SymmetricTerms) -> SchemeTerms | SymmetricTerms:
+def terms_in(flat: Words, arena: WordArena, start: Any) -> Any:
     """Return the terms in an array of the layout of `WordArena.x`, of the type and with the symmetry of the start."""
     if isinstance(start, SchemeTerms):
         rows = flat.reshape(-1, len(arena.kind.lanes) * WORD_BITS)

@@ -25,6 +25,8 @@ from .policy import Policy
 
 ONE_MORE, TWO_MORE, NONZEROS, FULL, BEST_FULL = range(6, 11)
 
+Three = tuple[np.uint64, np.uint64, np.uint64]
+
 _SCALE = 1 << 32
 _MIX, _HALF = np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
 
@@ -56,15 +58,7 @@ def half_in(guard: Words, f: np.uint64, support: np.uint64) -> bool:
 
 
 @compiled(forceinline=True)
-def change_of_full(
-    guard: Words,
-    f: np.uint64,
-    g: np.uint64,
-    e: np.uint64,
-    b: tuple[np.uint64, np.uint64, np.uint64],
-    c: tuple[np.uint64, np.uint64, np.uint64],
-    a: np.uint64,
-) -> int:
+def change_of_full(guard: Words, f: np.uint64, g: np.uint64, e: np.uint64, b: Three, c: Three, a: np.uint64) -> int:
     """Return the change of the number of full products by a flip.
 
     The arguments are supports: `a` of the common factor f; `b` of factor g in both terms and of its new

@@ -125,14 +125,9 @@ def flip_graph(schemes: list[Scheme], *, radius: int = 2, limit: int = 20_000, o
     for distance in range(radius + 1):
         beyond: list[Vertex] = []
         for vertex in layer:
-            own = numbers[vertex]
-            near: set[Vertex] = set()
-            reductions = 0
-            for flipped in flips(vertex):
-                if len(flipped) < len(vertex):
-                    reductions += 1
-                elif flipped != vertex:
-                    near.add(flipped)
+            own, results = numbers[vertex], list(flips(vertex))
+            near = {one for one in results if len(one) == len(vertex)} - {vertex}
+            reductions = sum(len(one) < len(vertex) for one in results)
             graph.nodes[own]["neighbours"], graph.nodes[own]["reductions"] = len(near), reductions
             for flipped in sorted(near, key=sorted):
                 if flipped in numbers:

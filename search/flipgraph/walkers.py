@@ -73,14 +73,11 @@ PAIRS = "flip-z2"
 """The walk on schemes that are invariant under an involution; with the numbers of its swaps after a colon."""
 
 
-def packs(kind: Any, naive: Callable[[Target], WalkTerms] | None = None) -> Pack:
+def packs(kind: Any, naive: Callable[[Target], WalkTerms] | None = None, **of: Any) -> Pack:
     """Return the function that converts a scheme to terms of a kind, or a target to naive ones."""
-    return lambda target, scheme: (naive or kind.naive)(target) if scheme is None else kind.from_scheme(scheme)
-
-
-def pack_pairs(target: Target, scheme: Scheme | None, swaps: Swaps | None = None) -> PairTerms:
-    """Return the start of a walk over GF(2) on schemes that are invariant under an involution, by default reversal."""
-    return PairTerms.naive(target, swaps) if scheme is None else PairTerms.from_scheme(scheme, swaps)
+    return lambda target, scheme: (
+        (naive or kind.naive)(target, **of) if scheme is None else kind.from_scheme(scheme, **of)
+    )
 
 
 def register_walk(name: str, make: MakeWalker, pack: Pack | None = None, policy: Policy | None = None) -> None:
@@ -150,7 +147,7 @@ def _walk(name: str) -> _Walk:
     walk = _WALKS[kind]
     if swaps is None:
         return walk
-    return walk._replace(make=partial(_pair_walk, swaps=swaps), pack=partial(pack_pairs, swaps=swaps))
+    return walk._replace(make=partial(_pair_walk, swaps=swaps), pack=packs(PairTerms, swaps=swaps))
 
 
 def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
@@ -192,6 +189,6 @@ register_walk(
     _SHIFTED,
 )
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
-register_walk(PAIRS, _pair_walk, pack_pairs, Policy(plus_after=50_000, margin=4))
+register_walk(PAIRS, _pair_walk, packs(PairTerms), Policy(plus_after=50_000, margin=4))
 register_walk("flip-z3", _flip_walk, packs(TermsModulo3), Policy(plus_after=20_000))
 register_walk("flip-zt", _flip_walk, packs(TernaryTerms), Policy(plus_after=30_000))

@@ -44,7 +44,7 @@ def align_basis_with_border(scheme: Scheme, axis: str, rng: np.random.Generator,
     if axis not in tuple(AXES):
         raise unknown_name("axis", axis, "mkn")
     shared = _MET[axis]
-    factors = [factor.dense.reshape(-1, factor.rows, factor.cols) & 1 for factor in scheme.factors]
+    factors = [factor.dense & 1 for factor in scheme.factors]
     shape = factors[shared].shape[1:]
     # All p and all q of the matrices of rank one, p q^T, as words, bit i for entry i.
     right = common_word(factors[shared].swapaxes(1, 2))

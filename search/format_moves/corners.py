@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Kind, Provenance, Scheme, Target
 from ...schemes_db.constructions import AXES
-from ...schemes_db.factor import IntArray
+from ...schemes_db.factor import Factor, IntArray
 from ...schemes_db.ring import Z2
 from .change import MoveResult, change_format, longer, shorter
 
@@ -40,16 +40,15 @@ def bordered(scheme: Scheme, target: Target) -> Scheme:
     a, b, c = target.terms.T
     covered = (a // inner < m) & (a % inner < k) & (b // cols < k) & (b % cols < n) & (c // cols < m) & (c % cols < n)
     extra, values = target.terms[~covered], target.term_values[~covered]
-    factors = []
-    shapes = ((rows, inner), (inner, cols), (rows, cols))
-    for f, (factor, shape) in enumerate(zip(scheme.factors, shapes, strict=True)):
-        whole = np.zeros((scheme.rank + len(extra), *shape), dtype=np.int64)
-        whole[: scheme.rank, : factor.rows, : factor.cols] = factor.dense.reshape(-1, factor.rows, factor.cols)
-        whole.reshape(len(whole), -1)[scheme.rank + np.arange(len(extra)), extra[:, f]] = values if f == 2 else 1
-        factors.append(whole)
+    products, ones = np.arange(len(extra)), np.ones_like(values)
+    u, v, w = (
+        factor.placed(*shape).stacked(Factor.from_triplets(len(extra), *shape, products, blocks, coefficients))
+        for factor, shape, blocks, coefficients in zip(
+            scheme.factors, ((rows, inner), (inner, cols), (rows, cols)), extra.T, (ones, ones, values), strict=True
+        )
+    )
     provenance = Provenance(kind="search", parents=(scheme.digest,), relation="naive border")
-    u, v, w = factors
-    return Scheme.from_arrays(target, u, v, w, scheme.ring, provenance=provenance)
+    return Scheme(target, u, v, w, scheme.ring, provenance=provenance)
 
 
 def cut(scheme: Scheme, target: Target) -> Scheme:
@@ -98,7 +97,7 @@ def _is_corner(small: Target, large: Target) -> bool:
 def _on_grid(scheme: Scheme, target: Target) -> list[IntArray]:
     """Return the factors (R, rows, columns) in the blocks of a target, without products that have a zero factor."""
     parts = [
-        np.where(kinds == Kind.ABSENT, 0, factor.dense.reshape(-1, factor.rows, factor.cols)[:, :rows, :cols])
+        np.where(kinds == Kind.ABSENT, 0, factor.dense[:, :rows, :cols])
         for factor, kinds in zip(scheme.factors, target.kind_arrays, strict=True)
         for rows, cols in [kinds.shape]
     ]

@@ -73,8 +73,7 @@ def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]
 
 def _along(scheme: Scheme, factor: int, side: int) -> IntArray:
     """Return (R, length, others): the coefficients of a factor modulo 2, the axis first."""
-    part = scheme.factors[factor]
-    dense = part.dense.reshape(-1, part.rows, part.cols) & 1
+    dense = scheme.factors[factor].dense & 1
     return dense.transpose(0, 2, 1) if side else dense
 
 
@@ -96,7 +95,7 @@ def _projected(scheme: Scheme, axis: str, functional: int, vector: int) -> Schem
     embedding = np.eye(length, dtype=np.int64)[kept]  # (length - 1, length): E^T
     embedding[:, pivot] = l[kept]
     quotient = (np.eye(length, dtype=np.int64)[kept] + np.outer(v[kept], l)) & 1
-    dense = [part.dense.reshape(-1, part.rows, part.cols) & 1 for part in scheme.factors]
+    dense = [part.dense & 1 for part in scheme.factors]
     for (factor, side), matrix in zip(_SIDES[axis], (embedding, quotient), strict=True):
         dense[factor] = (dense[factor] @ matrix.T if side else matrix @ dense[factor]) & 1
     alive = np.logical_and.reduce([part.any(axis=(1, 2)) for part in dense])

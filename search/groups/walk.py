@@ -68,6 +68,4 @@ def _terms(like: TernaryTerms, state: State) -> TernaryTerms:
     rank = int(state.numbers[0])
     forms = unpacked(like.target, np.ascontiguousarray(state.x[:, :rank]))
     signs = np.where(state.signs[:rank] != 0, ~np.uint64(0), np.uint64(0))
-    found = with_signs(forms, forms.words, signs)
-    assert isinstance(found, TernaryTerms)
-    return found
+    return with_signs(forms, forms.words, signs)

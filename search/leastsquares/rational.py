@@ -40,8 +40,7 @@ def scheme_of(target: Target, factors: Sequence[Rationals]) -> Scheme | None:
     wanted[tuple(target.terms.T)] = target.term_values
     if not np.array_equal(np.einsum("ra,rb,rc->abc", *numerators, optimize=True), wanted * prod(denominators)):
         return None
-    m, k, n = target.shape
-    u, v, w = (f.reshape(-1, *shape) for f, shape in zip(numerators, ((m, k), (k, n), (m, n)), strict=True))
+    u, v, w = (f.reshape(-1, *kinds.shape) for f, kinds in zip(numerators, target.kind_arrays, strict=True))
     a, b, c = denominators
     return Scheme.from_arrays(target, u, v, w, Z if a * b * c == 1 else Q, denominators=(a, b, c))
 
@@ -86,8 +85,7 @@ def _scaled(target: Target, factors: Sequence[Rationals], side: int, index: int,
 
     A row of A and the same row of C; a column of A and the row of B; a column of B and the same column of C.
     """
-    m, k, n = target.shape
-    u, v, w = (f.reshape(-1, *s).copy() for f, s in zip(factors, ((m, k), (k, n), (m, n)), strict=True))
+    u, v, w = (f.reshape(-1, *kinds.shape).copy() for f, kinds in zip(factors, target.kind_arrays, strict=True))
     (one, first), (other, second) = (((u, 1), (w, 1)), ((u, 2), (v, 1)), ((v, 2), (w, 2)))[side]
     one.swapaxes(0, first)[index] *= ratio
     other.swapaxes(0, second)[index] /= ratio

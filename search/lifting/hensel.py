@@ -126,11 +126,7 @@ def lift_steps(ring: Ring, of: System, x: IntArray, depth: int, scratch: Scratch
     Returns the outcome and the exponent s such that x solves the equations modulo p^s; 512 p^(2 depth) must fit a word.
     """
     prime = 2 if len(ring) == GF2 else 3
-    modulus = 0
-    if prime > 2:
-        modulus = 1
-        for _ in range(depth):
-            modulus *= prime
+    modulus = prime**depth if prime > 2 else 0
     out, right, vector, found = scratch
     power = 1
     for s in range(1, depth):

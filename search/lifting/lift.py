@@ -90,32 +90,28 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
     deepest, fractional = 0, False
     for order in range(orders):
         steps = _Steps(scheme, rng if order else None)
-        for attempt in range(tries):
-            if attempt and prime > 2:
-                break  # signs are determined modulo 3: only the order of the unknowns is free
+        # Signs are determined modulo 3: only the order of the unknowns is free.
+        for attempt in range(tries if prime == 2 else 1):
             outcome, step, x = steps.run(rng if attempt else None)
             deepest = max(deepest, step)
             if outcome == UNEQUAL:
                 return Lift(
                     None, None, f"the nonzero entries have no lift, and all entries need more than {MEMORY >> 30} GB"
                 )
-            if outcome == STUCK:
-                if step == 1:
-                    reason = f"no lift to Z/{prime**2}: the equations have no solution at step 1"
-                    return Lift(None, None, reason)
-                continue
+            if outcome == STUCK and step == 1:
+                return Lift(None, None, f"no lift to Z/{prime**2}: the equations have no solution at step 1")
             if outcome == SOLVED:
                 numerators, denominators = x, np.ones(3, dtype=np.int64)
             elif outcome == LIFTED and (fraction := _rational(x, steps.sizes, prime)) is not None:
                 numerators, denominators = fraction
             else:
                 continue
-            if int(denominators.max()) > 1:
-                fractional = True
-                if ring is Z:
-                    continue
+            broken = int(denominators.max()) > 1
+            fractional |= broken
+            if broken and ring is Z:
+                continue
             # The largest numerator, with fractions after all integers.
-            score = int(np.abs(numerators).max()) + (int(denominators.max()) > 1) * (1 << 32)
+            score = int(np.abs(numerators).max()) + broken * (1 << 32)
             if best is None or score < best[0]:
                 best = score, numerators, denominators
             if score <= 1:
@@ -241,26 +237,22 @@ def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntAr
         numerators[fits], denominators[fits] = p[fits], q
     if not denominators.all():
         return None
-    common = np.ones(3, dtype=np.int64)
-    start = 0
-    for f, size in enumerate(sizes):
-        part = slice(start, start + int(size))
-        shared = math.lcm(*np.unique(denominators[:, part]).tolist())
-        if shared > _LARGEST:
+    common, bounds = [], np.cumsum(sizes)[:-1]
+    for above, below in zip(*(np.split(part, bounds, axis=1) for part in (numerators, denominators)), strict=True):
+        common.append(math.lcm(*np.unique(below).tolist()))
+        if common[-1] > _LARGEST:
             return None
-        common[f] = shared
-        numerators[:, part] *= common[f] // denominators[:, part]
-        start += int(size)
-    return numerators, common
+        above *= common[-1] // below
+    return numerators, np.array(common)
 
 
 def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, ring: Ring, seed: int) -> Lift:
     """Return the scheme of these coefficients as a lift, if it passes the exact check."""
-    factors, start = [], 0
-    for factor, blocks, denominator in zip(scheme.factors, _present(scheme), denominators.tolist(), strict=True):
+    factors, present = [], _present(scheme)
+    parts = np.split(numerators, np.cumsum([len(blocks) for blocks in present])[:-1], axis=1)
+    for factor, blocks, part, denominator in zip(scheme.factors, present, parts, denominators.tolist(), strict=True):
         dense = np.zeros((scheme.rank, factor.blocks), dtype=np.int64)
-        dense[:, blocks] = numerators[:, start : start + len(blocks)]
-        start += len(blocks)
+        dense[:, blocks] = part
         factors.append(Factor.from_dense(dense.reshape(scheme.rank, factor.rows, factor.cols), denominator))
     u, v, w = factors
     lifted = Scheme(scheme.target, u, v, w, Z if denominators.max() == 1 else ring)

@@ -77,7 +77,7 @@ def after_flips(scheme: Scheme, steps: int, seed: int) -> Scheme:
     for _ in range(LOOKS):  # a walk that is trapped makes a plus, and loses the product again later
         advance(arena, Policy(plus_after=steps + 1).numbers, 0, steps // LOOKS)
         here = terms_in(arena.x, arena, start)
-        if isinstance(here, PackedTerms) and here.rank <= last.rank:
+        if here.rank <= last.rank:
             last = here
     if last is start:
         return scheme

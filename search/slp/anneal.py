@@ -29,11 +29,7 @@ ELITE = 12
 """Number of best schemes that walks start from."""
 
 STEPS = 20_000
-HOT, COLD = 1.5, 0.2
-"""First and last temperature, in additions."""
-
-SHEARS = 10
-"""Shears per thousand steps."""
+"""Steps of a walk."""
 
 CAREFUL_RUNS = 300
 """Runs of sharing that determine the cost of a scheme at the end of a walk."""
@@ -106,7 +102,7 @@ def _cooled(terms: TernaryTerms, state: int, steps: int) -> TernaryTerms:
     inputs = np.array([kinds.size for kinds in terms.target.kind_arrays])
     sums, rng = make_sums(terms.rank, int(inputs.max())), np.array([state or 1], dtype=np.uint64)
     tables = shear_table(terms.target), half_masks(terms.target)
-    cool(x, x.copy(), best, sums, inputs, *tables, steps, HOT, COLD, 2, SHEARS, rng)
+    cool(x, x.copy(), best, sums, inputs, *tables, steps, rng)
     return unpacked(terms.target, best)
 
 
@@ -122,7 +118,7 @@ def _careful(terms: TernaryTerms, seed: int) -> int:
     return total
 
 
-def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DETOUR_STEPS) -> TernaryTerms:
+def detour(terms: TernaryTerms, seed: int, index: int) -> TernaryTerms:
     """Walk through higher ranks to another scheme of the same or a lower rank; return `terms` if none is found."""
     from ..flipgraph.arena import make_arena, terms_in
     from ..flipgraph.slots import BEST
@@ -133,11 +129,11 @@ def detour(terms: TernaryTerms, seed: int, index: int, steps: int = DETOURS * DE
     full = full_and_half(terms.to_scheme())[0]
     found = terms
     for _ in range(DETOURS):
-        advance(arena, policy.numbers, terms.rank - 1, steps // DETOURS)
+        advance(arena, policy.numbers, terms.rank - 1, DETOUR_STEPS)
         lower = int(arena.counters[BEST]) < terms.rank
         now = terms_in(arena.best if lower else arena.x, arena, terms)
         # The walk ignores half products: a scheme with more full products is rejected and the walk continues.
-        if isinstance(now, TernaryTerms) and now.rank <= found.rank and full_and_half(now.to_scheme())[0] <= full:
+        if now.rank <= found.rank and full_and_half(now.to_scheme())[0] <= full:
             found = now
         if lower:
             break

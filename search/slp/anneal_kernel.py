@@ -19,6 +19,15 @@ _ZERO, _HALF = np.uint64(0), np.uint64(32)
 _UNIT = 1 << 30
 _NOISE = 48
 
+HOT, COLD = 1.5, 0.2
+"""First and last temperature, in additions."""
+
+SHEARS = 10
+"""Shears per thousand steps."""
+
+RUNS = 2
+"""Runs of sharing that determine the cost of a factor; four times as many at the start."""
+
 
 @compiled
 def factor_cost(s: Sums, rows: Words, inputs: int, runs: int, rng: Words) -> int:
@@ -103,50 +112,37 @@ def copy_factor(source: Words, destination: Words, f: int) -> None:
 
 @compiled(nogil=True)
 def cool(
-    x: Words,
-    new: Words,
-    best: Words,
-    s: Sums,
-    inputs: IntArray,
-    table: Words,
-    masks: Words,
-    steps: int,
-    hot: float,
-    cold: float,
-    runs: int,
-    shears: int,
-    rng: Words,
+    x: Words, new: Words, best: Words, s: Sums, inputs: IntArray, table: Words, masks: Words, steps: int, rng: Words
 ) -> int:
     """Walk `steps` steps from x, which is (3, R) and changed in place; store the cheapest scheme in `best`.
 
     `new` is scratch. `table` and `masks` are `shear_table` and `half_masks` of `shears`; the number of full
-    products never increases. `shears` of 1000 steps are shears. `hot` and `cold` are the first and the last
-    temperature, in additions. Returns the cost of the best, up to a constant of the rank.
+    products never increases. Returns the cost of the best, up to a constant of the rank.
     """
     for f in range(3):
         copy_factor(x, best, f)
         copy_factor(x, new, f)
     full = full_products(x, masks)
     costs = (
-        factor_cost(s, x[0], inputs[0], 4 * runs, rng),
-        factor_cost(s, x[1], inputs[1], 4 * runs, rng),
-        factor_cost(s, x[2], inputs[2], 4 * runs, rng),
+        factor_cost(s, x[0], inputs[0], 4 * RUNS, rng),
+        factor_cost(s, x[1], inputs[1], 4 * RUNS, rng),
+        factor_cost(s, x[2], inputs[2], 4 * RUNS, rng),
     )
     lowest = costs[0] + costs[1] + costs[2]
     for step in range(steps):
         changed = (
-            shear_into(x, new, table, rng) if len(table) > 0 and below(rng, 1000) < shears else flip_into(x, new, rng)
+            shear_into(x, new, table, rng) if len(table) > 0 and below(rng, 1000) < SHEARS else flip_into(x, new, rng)
         )
         if changed < 0:
             continue
         g, h = changed // 3, changed % 3
         trial = (
-            factor_cost(s, new[0], inputs[0], runs, rng) if g == 0 or h == 0 else costs[0],
-            factor_cost(s, new[1], inputs[1], runs, rng) if g == 1 or h == 1 else costs[1],
-            factor_cost(s, new[2], inputs[2], runs, rng) if g == 2 or h == 2 else costs[2],
+            factor_cost(s, new[0], inputs[0], RUNS, rng) if g == 0 or h == 0 else costs[0],
+            factor_cost(s, new[1], inputs[1], RUNS, rng) if g == 1 or h == 1 else costs[1],
+            factor_cost(s, new[2], inputs[2], RUNS, rng) if g == 2 or h == 2 else costs[2],
         )
         growth = trial[0] + trial[1] + trial[2] - costs[0] - costs[1] - costs[2]
-        heat = hot * (cold / hot) ** (step / steps)
+        heat = HOT * (COLD / HOT) ** (step / steps)
         taken = accepted(growth, heat, rng) and (len(masks) == 0 or full_products(new, masks) <= full)
         if not taken:
             copy_factor(x, new, g)

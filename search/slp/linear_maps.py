@@ -49,17 +49,19 @@ class ProgramLines:
         place: dict[int, tuple[int, int]] = {}
         rows = len(self.outputs)
         for value in reversed(range(values)):
-            terms = tuple(uses[value])
-            if len(terms) == 1 or not terms:
-                place[value] = terms[0] if terms else (0, -1)
-            else:
-                made.append(terms)
-                place[value] = (1, rows + len(made) - 1)
-            coefficient, source = place[value]
+            place[value] = coefficient, source = _sum_of(tuple(uses[value]), made, rows)
             if value >= self.inputs and source >= 0:
                 for factor, used in self.lines[value - self.inputs]:
                     uses[used].append((factor * coefficient, source))
         return ProgramLines(rows, tuple(made), tuple(place[value] for value in range(self.inputs)))
+
+
+def _sum_of(terms: Terms, lines: list[Terms], inputs: int) -> tuple[int, int]:
+    """Return the (coefficient, value) of a sum, which becomes a line if it has several terms."""
+    if len(terms) < 2:
+        return terms[0] if terms else (0, -1)
+    lines.append(terms)
+    return 1, inputs + len(lines) - 1
 
 
 class SearchedMap(Protocol):
@@ -102,7 +104,7 @@ class PairedMap:
 
     def lines(self) -> ProgramLines:
         m = self._start.astype(np.int64)
-        lines: list[tuple[tuple[int, int], ...]] = []
+        lines: list[Terms] = []
         for new, (i, j, ratio) in enumerate(self._best[: self._steps].tolist(), self._columns):
             p, q = self._pairs[ratio].tolist()
             lines.append(((p, i), (q, j)))
@@ -110,15 +112,9 @@ class PairedMap:
             rows = (m[:, i] != 0) & (content * p == m[:, i]) & (content * q == m[:, j])
             m[rows, new] = content[rows]
             m[rows, i] = m[rows, j] = 0
-        outputs = []
-        for row in m:
-            terms = tuple((int(row[c]), int(c)) for c in np.flatnonzero(row))
-            if len(terms) > 1:
-                lines.append(terms)
-                outputs.append((1, self._columns + len(lines) - 1))
-            else:
-                outputs.append(terms[0] if terms else (0, -1))
-        return ProgramLines(self._columns, tuple(lines), tuple(outputs))
+        sums = [tuple((int(row[c]), int(c)) for c in np.flatnonzero(row)) for row in m]
+        outputs = tuple(_sum_of(terms, lines, self._columns) for terms in sums)
+        return ProgramLines(self._columns, tuple(lines), outputs)
 
 
 class TernaryMap:
@@ -143,20 +139,16 @@ class TernaryMap:
 
     def lines(self) -> ProgramLines:
         words = self._values[: self._inputs + self.additions].tolist()
-        place = {word: value for value, word in enumerate(words)}
         lines = []
         for value in range(self._inputs, len(words)):
             pair = int(self._pairs[value])
             later, earlier, sign = pair >> 16, (pair >> 1) & 0x7FFF, 1 - 2 * (pair & 1)
-            turn = 1 if _sum(words[later], words[earlier], sign) == words[value] else -1
+            either = words[later] | (words[earlier] if sign > 0 else _negative(words[earlier]))
+            turn = 1 if either & ~_negative(either) == words[value] else -1
             lines.append(((turn, later), (turn * sign, earlier)))
-        outputs = []
-        for word in self._words.tolist():
-            if not word:
-                outputs.append((0, -1))
-            else:
-                outputs.append((1, place[word]) if word in place else (-1, place[_negative(word)]))
-        return ProgramLines(self._inputs, tuple(lines), tuple(outputs))
+        known = {_negative(word): (-1, value) for value, word in enumerate(words)}
+        known |= {word: (1, value) for value, word in enumerate(words)} | {0: (0, -1)}
+        return ProgramLines(self._inputs, tuple(lines), tuple(known[word] for word in self._words.tolist()))
 
 
 def fits_ternary(matrix: IntArray) -> bool:
@@ -174,11 +166,6 @@ def packed_rows(matrix: IntArray) -> npt.NDArray[np.uint64]:
 
 def _negative(word: int) -> int:
     return (word >> HALF_BITS) | ((word & _MASK) << HALF_BITS)
-
-
-def _sum(one: int, other: int, sign: int) -> int:
-    either = one | (other if sign > 0 else _negative(other))
-    return either & ~_negative(either)
 
 
 @lru_cache(maxsize=16)

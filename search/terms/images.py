@@ -68,7 +68,5 @@ def _wide_factor(target: Target, words: Words, f: int) -> npt.NDArray[np.int64]:
 
 def _packed(bits: npt.NDArray[np.uint8]) -> Words:
     """Return rows of bits (rows, R) as words (rows, R / 64), the first bit lowest."""
-    rows, count = bits.shape
-    padded = np.zeros((rows, -(-count // WORD_BITS) * WORD_BITS), dtype=np.uint8)
-    padded[:, :count] = bits
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+    padded = np.pad(bits, ((0, 0), (0, -bits.shape[1] % WORD_BITS)))
+    return np.ascontiguousarray(np.packbits(padded, axis=1, bitorder="little")).view(np.uint64)

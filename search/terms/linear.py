@@ -189,10 +189,7 @@ def product(ring: Ring, row: Words, vector: Words) -> int:
         (up, down), (more, fewer) = word_of(ring, row, q), word_of(ring, vector, q)
         total += popcount(up & more) + popcount(down & fewer)
         less += popcount(up & fewer) + popcount(down & more)
-    if len(ring) == GF2:
-        return np.int64(total & ONE)  # type: ignore[return-value]  # compiled, it is one
-    digit = (np.int64(total) - np.int64(less)) % 3
-    return digit - 3 if digit > 1 else digit  # type: ignore[return-value]  # as above
+    return digit_of(ring, np.int64(total) - np.int64(less))
 
 
 @compiled

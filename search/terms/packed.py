@@ -92,33 +92,32 @@ class SchemeTerms:
         Raises:
             PlanError: the scheme does not fit packed words, or means nothing over the ring.
         """
-        raise NotImplementedError
-
-    @classmethod
-    def _of(cls: type[Same], scheme: Scheme) -> Same:
-        """Return the terms of a scheme whose coefficients are 1 and, with two planes, -1 (or 2 mod 3)."""
+        scheme = cls._reduced(scheme)
         words = np.zeros((3 * cls.planes, scheme.rank), dtype=np.uint64)
         for f, (factor, table) in enumerate(zip(scheme.factors, block_words(scheme.target), strict=True)):
             plane = np.where(factor.values == 1, 0, cls.planes - 1)
             np.bitwise_xor.at(words, (3 * plane + f, factor.product), table[factor.indices])
         return cls(scheme.target, words)
 
+    @classmethod
+    def _reduced(cls, scheme: Scheme) -> Scheme:
+        """Return a scheme over the ring: its coefficients are 1 and, with two planes, -1 (or 2 mod 3)."""
+        raise NotImplementedError
+
     def dense(self) -> tuple[npt.NDArray[np.int64], ...]:
         """Return U (R, mk), V (R, kn) and W (R, mn) as int64."""
-        m, k, n = self.target.shape
         factors = []
-        for f, size in enumerate((m * k, k * n, m * n)):
-            plus, *minus = (bits_of_words(row, size) for row in self.words[f::3])
+        for f, kinds in enumerate(self.target.kind_arrays):
+            plus, *minus = (bits_of_words(row, kinds.size) for row in self.words[f::3])
             factors.append(plus - minus[0] if minus else plus)
         return tuple(factors)
 
     def to_scheme(self, provenance: Provenance | None = None) -> Scheme:
         """Return the scheme over the ring with these terms, in this order."""
-        m, k, n = self.target.shape
         residues = self.ring.characteristic
         u, v, w = (
-            Factor.from_dense((dense % residues if residues else dense).reshape(-1, rows, cols))
-            for dense, (rows, cols) in zip(self.dense(), ((m, k), (k, n), (m, n)), strict=True)
+            Factor.from_dense((dense % residues if residues else dense).reshape(-1, *kinds.shape))
+            for dense, kinds in zip(self.dense(), self.target.kind_arrays, strict=True)
         )
         return Scheme(self.target, u, v, w, self.ring, provenance=provenance or Provenance())
 
@@ -131,16 +130,11 @@ class PackedTerms(SchemeTerms):
     planes = 1
 
     @classmethod
-    def from_scheme(cls, scheme: Scheme) -> PackedTerms:
-        """Return the scheme's terms modulo 2.
-
-        Raises:
-            PlanError: the scheme does not fit packed words, or a denominator is even.
-        """
+    def _reduced(cls, scheme: Scheme) -> Scheme:
         reduced = scheme if scheme.ring is Z2 else scheme.over_z2()
         if reduced is None:
             raise PlanError(f"{scheme!r} has an even denominator, so it means nothing modulo 2")
-        return cls._of(reduced)
+        return reduced
 
     def dense(self) -> tuple[npt.NDArray[np.int64], ...]:
         """Return U (R, mk), V (R, kn) and W (R, mn); terms that others make superfluous are left out of wide factors.

@@ -9,7 +9,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Scheme, Z
 from ...schemes_db.ring import Z3
-from .packed import SchemeTerms
+from .packed import Same, SchemeTerms
 from .words import Words
 
 _ONE = np.uint64(1)
@@ -23,15 +23,10 @@ class TernaryTerms(SchemeTerms):
     planes = 2
 
     @classmethod
-    def from_scheme(cls, scheme: Scheme) -> TernaryTerms:
-        """Return the terms of a ternary scheme.
-
-        Raises:
-            PlanError: the scheme does not fit packed words, is over Z/p, or has other coefficients.
-        """
+    def _reduced(cls, scheme: Scheme) -> Scheme:
         if scheme.ring.characteristic or not scheme.ternary:
             raise PlanError(f"{scheme!r} has coefficients other than -1, 0 and 1: a ternary walk can't start there")
-        return cls._of(scheme)
+        return scheme
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,17 +37,12 @@ class TermsModulo3(SchemeTerms):
     planes = 2
 
     @classmethod
-    def from_scheme(cls, scheme: Scheme) -> TermsModulo3:
-        """Return the scheme's terms modulo 3.
-
-        Raises:
-            PlanError: the scheme does not fit packed words, or its coefficients have no residues modulo 3.
-        """
+    def _reduced(cls, scheme: Scheme) -> Scheme:
         if scheme.ring is Z3:
-            return cls._of(scheme)
+            return scheme
         if scheme.ring.characteristic or scheme.gaussian or any(d % 3 == 0 for d in scheme.denominators):
             raise PlanError(f"{scheme!r} has a denominator divisible by 3, or another ring: it means nothing modulo 3")
-        return cls._of(Scheme(scheme.target, *scheme.reduced_mod(3), Z3))
+        return Scheme(scheme.target, *scheme.reduced_mod(3), Z3)
 
 
 def canonical(terms: SchemeTerms) -> tuple[Words, Words]:
@@ -70,7 +60,7 @@ def canonical(terms: SchemeTerms) -> tuple[Words, Words]:
     return (words ^ change).reshape(-1, terms.rank), np.bitwise_xor.reduce(sign, axis=0)
 
 
-def with_signs(like: SchemeTerms, words: Words, signs: Words) -> SchemeTerms:
+def with_signs(like: Same, words: Words, signs: Words) -> Same:
     """Invert `canonical`: return terms of the type and target of `like`."""
     if like.planes == 2:
         words = words.copy()
