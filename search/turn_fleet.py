@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import ClassVar
 
@@ -18,6 +18,9 @@ from .runs.snapshot import Checkpointed
 
 Goal = int | npt.NDArray[np.int32]
 """A score for all searches, or one for each."""
+
+Stop = Callable[[], bool]
+"""Function called between the parts of a search; True ends it."""
 
 EMPTY = 1 << 30
 """The rank where there is no scheme."""

@@ -17,7 +17,7 @@ from ..runs.engine import Walks
 from ..runs.snapshot import Arrays
 from ..terms.packed import Vector
 from .actor import Standing
-from .workers import Worker, WorkerPool, replies
+from .workers import Worker, WorkerPool
 
 SNAPSHOT_SECONDS = 5.0
 """Seconds between snapshots of all workers: the most that a replacement worker must repeat."""
@@ -44,7 +44,7 @@ class ClusterSession:
         begins = np.cumsum([0, *shares]) if of.walkers else np.arange(used)
         for worker, begin, share in zip(self._workers, begins.tolist(), shares, strict=False):
             worker.begin(device, replace(of, starts=list(of.starts), first=of.first + begin, walkers=share))
-        standings: list[Standing] = replies(self._workers)
+        standings: list[Standing] = [worker.reply() for worker in self._workers]
         self._bounds = np.cumsum([0, *(len(standing.ranks) for standing in standings)])
         self.walkers = int(self._bounds[-1])
         self._ranks, self._lowest = np.zeros((2, self.walkers), dtype=np.int64)
@@ -119,8 +119,8 @@ class ClusterSession:
         self._own()
         for worker in self._workers:
             worker.call("widen", list(pool.schemes), goal, count, launches)
-        for found in replies(self._workers):
-            for scheme in found:
+        for worker in self._workers:
+            for scheme in worker.reply():
                 if len(pool) < count:
                     pool.add(scheme)
 
@@ -185,7 +185,7 @@ class ClusterSession:
         begin = time.perf_counter()
         for worker in self._workers:
             worker.call("ask", "to_arrays")
-        parts: list[Arrays] = replies(self._workers)
+        parts: list[Arrays] = [worker.reply() for worker in self._workers]
         for worker, part in zip(self._workers, parts, strict=True):
             worker.remember(part)
         self._saved = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any
@@ -25,26 +25,22 @@ Report = tuple[str, str]
 turn, as JSON."""
 
 
+@dataclass
 class KnownSchemes(CatalogueView):
     """A worker's view of the catalogue: the ranks and schemes that the head sent with the turn, and its own finds."""
 
-    def __init__(
-        self,
-        over: Ring,
-        ranks: dict[str, dict[Shape, int]],
-        pools: Mapping[Shape, list[Scheme]],
-        on_find: Callable[[Scheme, Certificate], None],
-    ) -> None:
-        self.over, self.ranks = over, ranks
-        self._pools, self._on_find = pools, on_find
+    over: Ring
+    ranks: dict[str, dict[Shape, int]]
+    pools: Mapping[Shape, list[Scheme]]
+    on_find: Callable[[Scheme, Certificate], None]
 
     def pool(self, shape: Shape, composed: bool = True) -> list[Scheme]:
         """Return the schemes that the head sent for a format; `composed` is ignored."""
-        return list(self._pools.get(shape, ()))
+        return list(self.pools.get(shape, ()))
 
     def take(self, scheme: Scheme, certificate: Certificate) -> None:
         self.note(scheme)
-        self._on_find(scheme, certificate)
+        self.on_find(scheme, certificate)
 
 
 def reports(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...errors import LcmaError, PlanError
 from ..runs.locked_folder import code_hash
 from ..runs.snapshot import Arrays
+from ..turn_fleet import Stop
 from .actor import WorkerActor
 from .connection import Cluster, connection_number
 
@@ -124,11 +125,6 @@ class Worker:
             self.reply_to = getattr(self._actor, method).remote(*args)
 
 
-def replies(workers: Iterable[Worker]) -> list[Any]:
-    """Return the result of the last call of each worker."""
-    return [worker.reply() for worker in workers]
-
-
 def await_places(ray: Any, codes: Sequence[Any], otherwise: str) -> None:
     """Wait until new actors run, and check that their code equals this process's.
 
@@ -179,11 +175,7 @@ class WorkerPool:
             worker.kill()
 
     def run_turns(
-        self,
-        turns: Sequence[tuple[Any, ...]],
-        seconds: float,
-        on_report: Callable[[int, tuple[str, str]], None],
-        stop: Callable[[], bool],
+        self, turns: Sequence[tuple[Any, ...]], seconds: float, on_report: Callable[[int, Any], None], stop: Stop
     ) -> None:
         """Run a turn of an improvement on each worker, given its arguments; pass its reports to `on_report`.
 

@@ -9,7 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from heapq import heappop, heappush
 from itertools import count
 from threading import RLock
-from types import TracebackType
 from typing import Self
 
 from ...schemes_db import Z2, Certificate, Ring, Scheme, Target, Z
@@ -79,9 +78,7 @@ class BackgroundTasks:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
         """Wait for the tasks and raise their first error; after an error in the search no more lifts start.
 
         Abandoned tasks are not waited for: those that have started end on their threads.

@@ -31,7 +31,7 @@ from ..terms.packed import MAX_TERMS
 from ..terms.words import is_wide
 from ..triples.annealer import has_triples
 from ..triples.fleet import TripleFleet
-from ..turn_fleet import TurnFleet
+from ..turn_fleet import Stop, TurnFleet
 from .catalogue import CatalogueView
 from .collect import collect_below
 from .cpu_fleet import CpuFleet
@@ -98,7 +98,7 @@ class Descents:
         updater: CatalogueView,
         config: ImproveConfig,
         on_event: OnEvent = ignore,
-        stop: Callable[[], bool] = lambda: False,
+        stop: Stop = lambda: False,
         *,
         jobs: int = 1,
         walkers: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,9 +16,13 @@ from ..flipgraph.gpu.numbers import LONGEST
 from ..flipgraph.gpu.widen import from_many_roots
 from ..flipgraph.policy import Policy, Selection
 from ..runs.bounds import has_halves
+from ..turn_fleet import Stop
 
 Point = tuple[int, int]
 """The rank and the full products of a scheme."""
+
+Say = Callable[[str], None]
+"""Function called with the progress of a walk, as text."""
 
 Aim = tuple[int, int]
 """Weight of a product, and the additional weight of a full product."""
@@ -95,43 +99,30 @@ def score_of(point: Point, aim: Aim) -> int:
     return aim[0] * point[0] + aim[1] * point[1]
 
 
+@dataclass
 class DirectedWalk:
     """Turns of walks on one target; their finds are added to its front.
 
-    Args:
+    Attributes:
         front: schemes of the target modulo 2, at least one.
         bordered: schemes of the target made from smaller ones by a border, as further starts.
         device, walkers: see `Fleet`.
         on_find: called with each new scheme, unchecked.
-
-    Attributes:
         flips: number of accepted flips.
     """
 
-    def __init__(
-        self,
-        target: Target,
-        front: Front,
-        *,
-        bordered: Sequence[Scheme] = (),
-        seed: int = 0,
-        device: str = "cuda",
-        walkers: int | None = None,
-        provenance: Provenance | None = None,
-        on_find: Callable[[Scheme], None] = lambda scheme: None,
-        stop: Callable[[], bool] = lambda: False,
-    ) -> None:
-        self._stop = stop
-        self.target, self.front, self.flips = target, front, 0
-        self._bordered = list(bordered)
-        self._device, self._walkers, self._seed = device, walkers, seed
-        self._provenance, self._on_find = provenance, on_find
-        self._halves = has_halves(target)
-        self._naive = naive(target).over_z2()
+    target: Target
+    front: Front
+    bordered: Sequence[Scheme] = ()
+    seed: int = 0
+    device: str = "cuda"
+    walkers: int | None = None
+    provenance: Provenance | None = None
+    on_find: Callable[[Scheme], None] = lambda scheme: None
+    stop: Stop = lambda: False
+    flips: int = 0
 
-    def turn(
-        self, number: int, seconds: float, steps: int | None = None, say: Callable[[str], None] = lambda _: None
-    ) -> None:
+    def turn(self, number: int, seconds: float, steps: int | None = None, say: Say = lambda text: None) -> None:
         """Walk for `seconds`, at least one launch, with the aim of this turn and a random policy.
 
         Raises:
@@ -139,14 +130,14 @@ class DirectedWalk:
             DeviceLostError: a GPU stopped responding; all earlier finds were reported.
         """
         end = time.perf_counter() + seconds
-        steps = steps or (TWIN_STEPS if self._device == "cpu" else STEPS)
-        rng = np.random.default_rng([self._seed, number])
-        aim = AIMS[number % len(AIMS)] if self._halves else (1, 0)
+        steps = steps or (TWIN_STEPS if self.device == "cpu" else STEPS)
+        rng, halves = np.random.default_rng([self.seed, number]), has_halves(self.target)
+        aim = AIMS[number % len(AIMS)] if halves else (1, 0)
         policy = Policy(
             plus_after=int(rng.choice(PLUS_AFTER)),
             margin=int(rng.choice(MARGINS)),
             restart_after=LONGEST,
-            cost="full" if self._halves else "",
+            cost="full" if halves else "",
             rank_weight=aim[0],
             cost_weight=aim[1],
             chance=float(rng.choice(CHANCES)),
@@ -156,12 +147,14 @@ class DirectedWalk:
             goal = score_of(best, aim)
             above = [scheme for scheme in self._others(best) if score_of(point_of(scheme), aim) > goal]
             share = time.perf_counter() + GATHERING * seconds
-            self._walk(above, policy, aim, rng, share, max(1, steps // 5), say, gather=True)
+            self._walk(above, policy, rng, share, max(1, steps // 5), say, gather=True)
         every = int(rng.choice(EVERY))
         best = self.front.best(aim)
-        starts = _drawn(self.front.pools[best].values(), STARTS, rng) + self._others(best, few=True)
+        known = list(self.front.pools[best].values())
+        starts = [known[i] for i in sorted(rng.permutation(len(known))[:STARTS].tolist())]
+        starts += self._others(best, few=True)
         selected = replace(policy, selection=Selection(every, 0.2, 0.2) if every else Selection())
-        self._walk(starts, selected, aim, rng, end, steps, say, gather=False)
+        self._walk(starts, selected, rng, end, steps, say, gather=False)
 
     def _others(self, best: Point, few: bool = False) -> list[Scheme]:
         """Return the starts other than the schemes of the best point."""
@@ -171,18 +164,17 @@ class DirectedWalk:
             if point != best
             for scheme in list(self.front.pools[point].values())[: OTHERS if few else POOL]
         ]
-        return [*([] if few or self._naive is None else [self._naive]), *known, *self._bordered]
+        plain = None if few else naive(self.target).over_z2()
+        return [*([] if plain is None else [plain]), *known, *self.bordered]
 
     def _walk(
         self,
         starts: Sequence[Scheme],
         policy: Policy,
-        aim: Aim,
         rng: np.random.Generator,
         end: float,
         steps: int,
-        say: Callable[[str], None],
-        *,
+        say: Say,
         gather: bool,
     ) -> None:
         """Run a new fleet: to the lowest known score with `gather`, else below it."""
@@ -190,10 +182,10 @@ class DirectedWalk:
             return
         # All fleets of a target have room for the naive scheme, so that they share compiled kernels.
         room = max(policy.margin, len(self.target.terms) - max(scheme.rank for scheme in starts))
-        seed = int(rng.integers(1 << 31))
-        fleet = Fleet(starts, policy, seed=seed, walkers=self._walkers, room=room, device=self._device)
+        seed, aim = int(rng.integers(1 << 31)), (policy.rank_weight, policy.cost_weight)
+        fleet = Fleet(starts, policy, seed=seed, walkers=self.walkers, room=room, device=self.device)
         seen: set[int] = set()
-        while not fleet.launches or (time.perf_counter() < end and not self._stop()):
+        while not fleet.launches or (time.perf_counter() < end and not self.stop()):
             best = self.front.best(aim)
             goal = score_of(best, aim) - (0 if gather else 1)
             if gather and len(self.front.pools[best]) >= POOL // 2:
@@ -215,17 +207,12 @@ class DirectedWalk:
             there = np.flatnonzero(fleet.score == score)
             some = from_many_roots(there, fleet.roots)[:WINNERS] if score <= goal else there[:PASSED]
             for walker in some.tolist():
-                self._take(fleet.scheme(walker, provenance=self._provenance))
+                self._take(fleet.scheme(walker, provenance=self.provenance))
         back = np.flatnonzero(np.isin(fleet.ranks(), [rank for rank, _ in self.front.points]))
         for walker in back[:: len(back) // STANDING + 1].tolist():
-            self._take(fleet.scheme(walker, current=True, provenance=self._provenance))
+            self._take(fleet.scheme(walker, current=True, provenance=self.provenance))
 
     def _take(self, scheme: Scheme) -> None:
         point = point_of(scheme)
         if (point in self.front.points or not self.front.beaten(point)) and self.front.add(scheme):
-            self._on_find(scheme)
-
-
-def _drawn(schemes: Iterable[Scheme], most: int, rng: np.random.Generator) -> list[Scheme]:
-    known = list(schemes)
-    return [known[i] for i in sorted(rng.permutation(len(known))[:most].tolist())]
+            self.on_find(scheme)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...schemes_db import Scheme
+from ..turn_fleet import Stop
+from .folder import ImproveConfig
 
 
 @dataclass(frozen=True)
@@ -52,3 +55,13 @@ OnEvent = Callable[[Event], None]
 
 def ignore(event: Event) -> None:
     """Ignore an event."""
+
+
+class Control(NamedTuple):
+    """An improvement: its settings and threads, what watches it, ends it if True, and keeps its starts."""
+
+    config: ImproveConfig
+    jobs: int = 1
+    on_event: OnEvent = ignore
+    stop: Stop = lambda: False
+    on_start: Callable[[Scheme], None] = lambda scheme: None

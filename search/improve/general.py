@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from ...errors import PlanError, TargetError
@@ -20,8 +20,7 @@ from ..runs.result import Find
 from ..terms.words import WORD_BITS
 from ..triples.annealer import has_triples
 from .catalogue import CatalogueUpdater
-from .events import Exhausted, OnEvent, TurnBegun, Walking
-from .folder import ImproveConfig
+from .events import Control, Exhausted, TurnBegun, Walking
 from .gaps import Gap, formats_up_to, gaps, is_walkable
 from .history import History
 from .neighbours import neighbourhood
@@ -54,7 +53,7 @@ class GeneralImprovement:
     """Turns on full products, each on the format with the highest expected gain (`History.worth`).
 
     Args:
-        config: with a cluster, its workers run one turn each, in place of this process, each on a device of its own.
+        control: with a cluster, its workers run one turn each, in place of this process, each on a device of its own.
         stack: closes the workers.
 
     Attributes:
@@ -67,17 +66,11 @@ class GeneralImprovement:
     """
 
     def __init__(
-        self,
-        updater: CatalogueUpdater,
-        formats: Sequence[Target],
-        config: ImproveConfig,
-        jobs: int,
-        on_event: OnEvent,
-        stop: Callable[[], bool],
-        stack: ExitStack,
+        self, updater: CatalogueUpdater, formats: Sequence[Target], control: Control, stack: ExitStack
     ) -> None:
+        config, jobs, self._on_event, self._stop, _ = control
         ring, cluster = config.ring, config.cluster
-        self.updater, self._config, self._on_event, self._stop = updater, config, on_event, stop
+        self.updater, self._config = updater, config
         mine = updater.over.name, "cuda" if config.device.startswith("cuda") else "cpu"
         with Catalog.open() as catalog:
             known = [] if config.retry else catalog.runs()
@@ -100,7 +93,7 @@ class GeneralImprovement:
         else:
             from .descents import Descents  # imports a compiler
 
-            self._descents = Descents(updater, config, on_event, stop, jobs=jobs)
+            self._descents = Descents(updater, config, self._on_event, self._stop, jobs=jobs)
 
     def gaps(self) -> list[Gap]:
         """Return the formats with a gap, in decreasing order of the expected gain, without exhausted ones."""

@@ -6,14 +6,16 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z, parse_ring, parse_target
 from ..cluster.engine import engine_on
+from ..turn_fleet import Stop
 from .catalogue import CatalogueUpdater
-from .events import Event, Kept, OnEvent, ignore
+from .events import Control, Event, Kept, OnEvent, ignore
 from .folder import ImproveConfig, ImproveFolder, ImproveState
 from .gaps import Gap
 from .general import GeneralImprovement, formats_of
@@ -56,15 +58,9 @@ class Improved:
 Part = GeneralImprovement | StructuredImprovement
 
 
-def _parts(
-    config: ImproveConfig,
-    jobs: int,
-    stack: ExitStack,
-    on_event: OnEvent,
-    on_start: Callable[[Scheme], None],
-    stop: Callable[[], bool],
-) -> list[Part]:
+def _parts(control: Control, stack: ExitStack) -> list[Part]:
     """Return the improvements of a configuration: of full products, and of structured targets."""
+    config, jobs, on_event, _, on_start = control
     cluster, parts = config.cluster, list[Part]()
     engine_on(config.device, cluster)
     general, structured = split_targets(config)
@@ -74,9 +70,9 @@ def _parts(
     if general:
         over = Z if config.ring == "ZT" else parse_ring(config.ring)
         updater = stack.enter_context(CatalogueUpdater(over, jobs, on_event, on_start))
-        parts.append(GeneralImprovement(updater, general, config, jobs, on_event, stop, stack))
+        parts.append(GeneralImprovement(updater, general, control, stack))
     if fronts is not None:
-        parts.append(StructuredImprovement(fronts, structured, config, on_event, stop))
+        parts.append(StructuredImprovement(fronts, structured, control))
     return parts
 
 
@@ -111,7 +107,7 @@ def plan(config: ImproveConfig) -> ImprovementPlan:
         LcmaError: see `improve`.
     """
     with ExitStack() as stack:
-        parts = _parts(config, 1, stack, ignore, lambda scheme: None, lambda: True)
+        parts = _parts(Control(config, stop=lambda: True), stack)
         gaps = [gap for part in parts if isinstance(part, GeneralImprovement) for gap in part.gaps()]
         return ImprovementPlan(gaps, _fronts(parts))
 
@@ -122,7 +118,7 @@ def improve(
     jobs: int = 1,
     out: str | Path | None = None,
     on_event: OnEvent = ignore,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
     **settings: Any,
 ) -> Improved:
     """Improve the catalogue for some targets in turns, each of a twentieth of the time, from 10 to 60 s.
@@ -147,11 +143,12 @@ def improve(
     config = targets if isinstance(targets, ImproveConfig) else ImproveConfig(targets=tuple(targets), **settings)
     if not config.targets and not config.closure:
         raise PlanError("nothing is to be improved: name a target")
+    control = Control(config, jobs, on_event, stop)
     if out is None:
-        return _go(config, jobs, None, on_event, stop)
+        return _go(control)
     split_targets(config)  # an invalid target must not leave a folder behind
     with ImproveFolder.create(out, config) as folder:
-        return _go(config, jobs, folder, on_event, stop)
+        return _go(control, folder)
 
 
 def resume_improvement(
@@ -162,7 +159,7 @@ def resume_improvement(
     workers: int = 0,
     jobs: int = 1,
     on_event: OnEvent = ignore,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Stop = lambda: False,
 ) -> Improved:
     """Continue the improvement in a folder: its turns, starts and time, or a new limit of the total time.
 
@@ -174,30 +171,24 @@ def resume_improvement(
     with ImproveFolder.open(path) as folder:
         config = folder.config if seconds is None else replace(folder.config, seconds=seconds)
         config = replace(config, address=address or config.address, workers=workers or config.workers)
-        return _go(config, jobs, folder, on_event, stop)
+        return _go(Control(config, jobs, on_event, stop), folder)
 
 
-def _go(
-    config: ImproveConfig, jobs: int, folder: ImproveFolder | None, on_event: OnEvent, stop: Callable[[], bool]
-) -> Improved:
+def _go(control: Control, folder: ImproveFolder | None = None) -> Improved:
     """Run turns until the time limit, no target is left, or `stop` returns True."""
-    before = folder.state() if folder else ImproveState({})
+    before, config, stop = folder.state() if folder else ImproveState({}), control.config, control.stop
+    append: Callable[[str, Scheme], None] = folder.append if folder else lambda name, scheme: None
     kept: list[Scheme] = []
 
     def tell(event: Event) -> None:
         if isinstance(event, Kept):
             kept.append(event.scheme)
-            if folder is not None:
-                folder.append("found.jsonl", event.scheme)
-        on_event(event)
-
-    def remember(scheme: Scheme) -> None:
-        if folder is not None:
-            folder.append("starts.jsonl", scheme)
+            append("found.jsonl", event.scheme)
+        control.on_event(event)
 
     begin = time.perf_counter() - before.seconds
     with ExitStack() as stack:
-        parts = _parts(config, jobs, stack, tell, remember, stop)
+        parts = _parts(control._replace(on_event=tell, on_start=partial(append, "starts.jsonl")), stack)
         for part in parts:
             part.turns.update({name: turns for name, turns in before.turns.items() if name in part.names})
             if folder is not None and isinstance(part, GeneralImprovement):

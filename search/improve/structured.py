@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from threading import Lock
 
 from ...errors import PlanError, TargetError
@@ -18,8 +18,7 @@ from ...version import __version__
 from ..format_moves.corners import bordered
 from ..lifting.lift import lift
 from .catalogue import BackgroundTasks
-from .events import Kept, OnEvent, Walking, ignore
-from .folder import ImproveConfig
+from .events import Control, Kept, OnEvent, Walking, ignore
 from .neighbours import modulo_2
 
 LIFTS = 40
@@ -113,16 +112,10 @@ class StructuredImprovement:
         TargetError: a target is given term by term.
     """
 
-    def __init__(
-        self,
-        updater: FrontUpdater,
-        targets: Sequence[Target],
-        config: ImproveConfig,
-        on_event: OnEvent,
-        stop: Callable[[], bool],
-    ) -> None:
+    def __init__(self, updater: FrontUpdater, targets: Sequence[Target], control: Control) -> None:
         from .directed import DirectedWalk, Front  # imports a compiler
 
+        config = control.config
         for target in targets:
             if not target.is_product:
                 raise TargetError(f"directed walks are on products of matrices, not on {target}")
@@ -138,14 +131,14 @@ class StructuredImprovement:
                 device="cpu" if config.device == "twin" else config.device,
                 provenance=source,
                 on_find=updater.take,
-                stop=stop,
+                stop=control.stop,
             )
             for target in targets
         ]
         self.names = {target.name for target in targets}
         self.turns: Counter[str] = Counter()
         self.exhausted: tuple[str, ...] = ()
-        self.updater, self._on_event = updater, on_event
+        self.updater, self._on_event = updater, control.on_event
 
     def turn(self, seconds: float, longest: float) -> bool:
         """Walk on the target with the fewest turns for `seconds`, whatever `longest` is; return True."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Executor
 
 import numpy as np
 
 from ...schemes_db import Scheme, Target
 from ..runs.snapshot import Arrays as Snapshot
-from ..turn_fleet import FoundFleet
+from ..turn_fleet import FoundFleet, Stop
 from .arrays import Arrays, FloatArray
 from .discretise import discretised
 from .equations import Equations
@@ -41,15 +41,7 @@ class SquaresFleet(FoundFleet):
     REMARK, COSTLY = "solution", True
 
     def __init__(
-        self,
-        target: Target,
-        rank: int,
-        start: Scheme | None,
-        *,
-        seed: int,
-        device: str,
-        stop: Callable[[], bool],
-        chains: int = 0,
+        self, target: Target, rank: int, start: Scheme | None, *, seed: int, device: str, stop: Stop, chains: int = 0
     ) -> None:
         super().__init__(target, 1)
         arrays = Arrays(device)

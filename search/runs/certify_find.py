@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ...schemes_db import Z2, Provenance, Scheme, Z
 from ...verify import certify
@@ -25,22 +25,11 @@ TERNARY_EQUATIONS = 2304
 """Maximum number of Brent equations of a target whose neighbours are tried (3x4x4): a lift takes some milliseconds."""
 
 
-@dataclass(frozen=True)
-class Ancestry:
+class Ancestry(NamedTuple):
     """Origin of the walks of a stage: the digests of the parents, and the operation on them before the walk."""
 
     parents: tuple[str, ...] = ()
     relation: str = ""
-
-    def without(self, digest: str) -> Ancestry:
-        """Return the ancestry without a digest: a ladder may pass on a given scheme unchanged."""
-        return Ancestry(tuple(parent for parent in self.parents if parent != digest), self.relation)
-
-    def walked(self) -> str:
-        """Return the relation of a find to its parents."""
-        if not self.parents and not self.relation:
-            return "flip walk from naive"
-        return f"{self.relation}, flip walk" if self.relation else "flip walk"
 
 
 def sparse(terms: WalkTerms, policy: Policy) -> WalkTerms:
@@ -52,15 +41,22 @@ def sparse(terms: WalkTerms, policy: Policy) -> WalkTerms:
     return terms
 
 
-def provenance_of(config: RunConfig, ancestry: Ancestry, remark: str, seconds: float) -> Provenance:
-    """Return the provenance of a find of a run."""
+def provenance_of(
+    config: RunConfig, scheme: Scheme, ancestry: Ancestry, remark: str, seconds: float, relation: str = ""
+) -> Provenance:
+    """Return the provenance of a find of a run, by default by a walk.
+
+    The find itself is none of its parents: a ladder may pass on a given scheme unchanged.
+    """
+    parents = tuple(parent for parent in ancestry.parents if parent != scheme.digest)
+    walked = f"{ancestry.relation}, flip walk" if ancestry.relation else f"flip walk{'' if parents else ' from naive'}"
     return Provenance(
         kind="search",
         command=config.call,
         seed=config.seed,
         version=__version__,
-        parents=ancestry.parents,
-        relation=ancestry.walked(),
+        parents=parents,
+        relation=relation or walked,
         remark=remark,
         date=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         seconds=round(seconds, 3),
@@ -70,9 +66,7 @@ def provenance_of(config: RunConfig, ancestry: Ancestry, remark: str, seconds: f
 def scheme_of(config: RunConfig, terms: WalkTerms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
     """Return the scheme of a walk's terms, with its provenance."""
     scheme = terms.to_scheme()
-    if ancestry.parents:
-        ancestry = ancestry.without(scheme.digest)
-    return scheme.replace(provenance=provenance_of(config, ancestry, remark, seconds))
+    return scheme.replace(provenance=provenance_of(config, scheme, ancestry, remark, seconds))
 
 
 def certified(config: RunConfig, origin: Scheme) -> Find | Unlifted:

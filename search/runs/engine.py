@@ -66,6 +66,7 @@ class Session(Protocol):
 
     def chosen(self, walks: Vector) -> Vector:
         """Select those of some walks whose terms are to be collected in this round, in the order of collection."""
+        return walks
 
     def terms(self, walks: Vector) -> list[WalkTerms]:
         """Return the terms of some walks at their ranks in `ranks`."""
@@ -78,6 +79,7 @@ class Session(Protocol):
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
         """Add schemes to a pool that walks from its members reach at the same rank, through higher ranks, if it can."""
+        return
 
     def to_arrays(self) -> Arrays:
         """Return all mutable state, for a checkpoint."""
@@ -115,7 +117,7 @@ class Engine(Protocol):
         """
 
 
-class ThreadSession:
+class ThreadSession(SteeredSession):
     """Session of CPU walks, one `Walker` each, run on threads."""
 
     def __init__(self, walkers: Sequence[Walker]) -> None:
@@ -143,9 +145,6 @@ class ThreadSession:
         for task in [executor.submit(walker.advance, goal, steps) for walker, goal in tasks]:
             task.result()
 
-    def chosen(self, walks: Vector) -> Vector:
-        return walks
-
     def terms(self, walks: Vector) -> list[WalkTerms]:
         return [self._walkers[walk].terms() for walk in walks.tolist()]
 
@@ -164,9 +163,6 @@ class ThreadSession:
                     f"walks of kind {type(walker).__name__} can't be sent to other starts: search without a ladder"
                 )
             walker.start_from(starts[entry])
-
-    def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
-        pass
 
     def to_arrays(self) -> Arrays:
         return snapshot(self._walkers)

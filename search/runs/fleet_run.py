@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any
 
@@ -10,39 +9,9 @@ from ...schemes_db import Q
 from ...schemes_db.ring import Z2
 from ..groups.product_rank import PREFIX, inner_format
 from ..turn_fleet import FoundFleet
-from .config import RunConfig
 from .folder import Checkpoint
 from .search_run import SearchRun
 from .snapshot import Arrays
-
-
-def _triples(config: RunConfig, stop: Callable[[], bool]) -> FoundFleet:
-    from ..triples.annealer import usual_rank
-    from ..triples.fleet import TripleFleet
-
-    target, free = config.final_target, config.rank is None
-    rank = usual_rank(target) if config.rank is None else config.rank
-    return TripleFleet(target, rank, seed=config.seed, walkers=config.walks, descends=free)
-
-
-def _groups(config: RunConfig, stop: Callable[[], bool]) -> FoundFleet:
-    from ..groups.fleet import GroupFleet
-
-    inner, room = inner_format(config.objective).shape, config.setting(0).policy.margin + 1
-    starts = [config.terms.to_scheme()]
-    return GroupFleet(config.final_target, starts, inner, seed=config.seed, walkers=config.walks, room=room)
-
-
-def _least_squares(config: RunConfig, stop: Callable[[], bool]) -> FoundFleet:
-    from ..leastsquares.fleet import SquaresFleet
-
-    given: dict[str, Any] = {"seed": config.seed, "device": config.device, "chains": config.walks}
-    rank = config.rank or 0  # the configuration requires one
-    return SquaresFleet(config.final_target, rank, config.start, stop=stop, **given)
-
-
-_FLEETS = {"triples": _triples, "groups": _groups, "least-squares": _least_squares}
-"""The searches of a run by each method; compilers are imported when one starts."""
 
 
 class FleetRun(SearchRun):
@@ -55,9 +24,26 @@ class FleetRun(SearchRun):
     _fleet: FoundFleet
 
     def _enter(self, stage: int) -> None:
-        config = self.config
-        method = "groups" if config.objective.startswith(PREFIX) else config.method
-        self._fleet = _FLEETS[method](config, lambda: self.stop())
+        """Set up the searches of the method; compilers are imported now."""
+        config, target = self.config, self.config.final_target
+        given: dict[str, Any] = {"seed": config.seed, "walkers": config.walks}
+        if config.objective.startswith(PREFIX):
+            from ..groups.fleet import GroupFleet
+
+            inner, room = inner_format(config.objective).shape, config.setting(0).policy.margin + 1
+            self._fleet = GroupFleet(target, [config.terms.to_scheme()], inner, room=room, **given)
+        elif config.method == "triples":
+            from ..triples.annealer import usual_rank
+            from ..triples.fleet import TripleFleet
+
+            rank = usual_rank(target) if config.rank is None else config.rank
+            self._fleet = TripleFleet(target, rank, descends=config.rank is None, **given)
+        else:
+            from ..leastsquares.fleet import SquaresFleet
+
+            rank = config.rank or 0  # the configuration requires one
+            given = {"seed": config.seed, "chains": config.walks, "device": config.device}
+            self._fleet = SquaresFleet(target, rank, config.start, stop=lambda: self.stop(), **given)
 
     def advance(self, executor: Executor | None) -> None:
         """Run one round; finds are certified and recorded, unless they are known or over a ring that is not wanted."""

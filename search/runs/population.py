@@ -25,7 +25,7 @@ class PopulationWalks(SearchStrategy):
     STATE = ("_lowest", "_still", "_rounds", "_first")
 
     def __init__(
-        self, session: Session, starts: Sequence[WalkTerms], goal: int, plan: LadderPlan, *, gather: bool
+        self, session: Session, starts: Sequence[WalkTerms], goal: int, plan: LadderPlan, gather: bool
     ) -> None:
         super().__init__(session, starts, goal, plan)
         self._gather, self._count = gather, len(starts)

@@ -13,6 +13,7 @@ from ...errors import ArgumentError, PlanError
 from ...schemes_db import Ring, Scheme, Target, Z
 from ..flipgraph.policy import Policy
 from ..groups.product_rank import PREFIX
+from ..turn_fleet import Stop
 from .config import RunConfig
 from .field_types import check_field_types
 from .folder import RunFolder
@@ -22,9 +23,6 @@ from .search_run import SearchRun
 
 OnEvent = Callable[[Progress], None]
 """Function called after every round with the progress of the run."""
-
-Stop = Callable[[], bool]
-"""Function called after every round, and between its parts on a processor; True ends the run."""
 
 
 def never() -> bool:

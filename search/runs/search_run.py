@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import replace
 
 from ...schemes_db import Scheme
 from ...verify import certify
+from ..turn_fleet import Stop
 from .certify_find import Ancestry, provenance_of
 from .config import RunConfig
 from .folder import Checkpoint, RunFolder
@@ -44,7 +43,7 @@ class SearchRun(ABC):
 
     def __init__(self, config: RunConfig, folder: RunFolder | None = None) -> None:
         self.config, self.folder = config, folder
-        self.stop: Callable[[], bool] = lambda: False
+        self.stop: Stop = lambda: False
         self.broken = False
         self._stage, self._round, self._gained, self._lowest = 0, 0, 0.0, config.start_rank
         self._finds: list[Find] = []
@@ -151,9 +150,8 @@ class SearchRun(ABC):
         config = self.config
         if scheme.rank < self._lowest:
             self._lowest, self._gained = scheme.rank, self.seconds
-        ancestry = Ancestry((config.start.digest,) if config.start else ()).without(scheme.digest)
-        provenance = provenance_of(config, ancestry, f"round {self._round}{remark}", self.seconds)
-        scheme = scheme.replace(provenance=replace(provenance, relation=relation or provenance.relation))
+        ancestry, remark = Ancestry((config.start.digest,) if config.start else ()), f"round {self._round}{remark}"
+        scheme = scheme.replace(provenance=provenance_of(config, scheme, ancestry, remark, self.seconds, relation))
         certificate = certify(scheme)
         record = Record(self._round, walk, Find(scheme, certificate, scheme, certificate), self._stage)
         if self._better(record.found):

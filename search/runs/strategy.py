@@ -76,14 +76,7 @@ class IndependentWalks(SearchStrategy):
     STATE = ("_turns", "_lowest", "_still", "_from", "_ages")
 
     def __init__(
-        self,
-        session: SteeredSession,
-        starts: Sequence[WalkTerms],
-        goal: int,
-        turn: int,
-        plan: LadderPlan,
-        *,
-        gather: bool = False,
+        self, session: SteeredSession, starts: Sequence[WalkTerms], goal: int, turn: int, plan: LadderPlan, gather: bool
     ) -> None:
         super().__init__(session, starts, goal, plan)
         self._send, walkers = session.send, session.walkers

@@ -79,10 +79,10 @@ class WalkRun(SearchRun):
         session: Any = engine.start(Walks(config.walk, starts, self._setting.policy, seed, first, count), places)
         self._session, count, goal = session, session.walkers, aim.rank or 0
         if engine.by_format:
-            self._strategy = PopulationWalks(session, starts, goal, plan, gather=not self._last)
+            self._strategy = PopulationWalks(session, starts, goal, plan, not self._last)
         else:
             turn = max(1, plan.turn // self._setting.steps)
-            self._strategy = IndependentWalks(session, starts, goal, turn, plan, gather=not self._last)
+            self._strategy = IndependentWalks(session, starts, goal, turn, plan, not self._last)
         self._start_ranks = np.array([terms.rank for terms in starts], dtype=np.int64)
         self._lowest = self._started = int(self._start_ranks.min())
         self._looked_at: dict[int, str] = {}
