@@ -1,5 +1,4 @@
 import dataclasses
-import itertools
 import signal
 import sqlite3
 import subprocess
@@ -15,7 +14,6 @@ from lcma.schemes_db import migrations
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.migrations import STEPS
-from lcma.schemes_db.ranks import best_known
 from lcma.schemes_db.run_record import RunRecord
 from lcma.schemes_db.shipped import kept_program, shared_additions, shipped, shipped_names, shipped_text
 from lcma.verify.program import scheme_of
@@ -207,18 +205,6 @@ def test_distinct_stores_one_of_those_with_equal_invariants(catalog, strassen):
     assert {"strassen", "winograd"} <= {name for (name,) in rows}
 
 
-@pytest.mark.parametrize(("name", "ring", "rank"), [
-    ("2x2x2", "Z", 7), ("4x4x4", "Z", 49), ("4x4x4", "Z2", 47), ("5x4x3", "Z", 47), ("2x4x5", "Q", 32),
-    ("4x4x4:tri-out", "Z", 34), ("5x5x5:tri-left:upper", "Z", 63), ("1x7x9", "Z", 63), ("9x9x9", "Z", 486),
-    ("2x4x10", "Z", 64), ("17x2x2", "Z", None), ("2x3x2:tri-out", "Z", None), ("4x4x4:gram:upper", "Z", 34),
-    ("4x4x4:tri-left+tri-right:upper", "Z", 27), ("5x5x5:tri-left:upper+tri-right+tri-out", "Z", 32),
-    ("4x4x4:band(1)", "Z", None),
-])  # fmt: skip
-def test_best_known_ranks(name, ring, rank):
-    known = best_known(lcma.parse_target(name), lcma.parse_ring(ring))
-    assert (known.rank if known else None) == rank
-
-
 @pytest.mark.parametrize(("name", "message"), [
     ("nothing", "no scheme 'nothing'"), ("abcdef0123", "no scheme"), ("7x7x7", "no scheme for 7x7x7"),
     ("4x4x4:46", "no scheme for 4x4x4 of rank 46"), ("twin", "several"),
@@ -230,30 +216,6 @@ def test_what_is_not_there_or_not_unique_is_said(home, name, message):
             catalog._connection.execute("UPDATE schemes SET name = 'twin' WHERE digest = ?", (twin[0].digest,))
         for find in (lcma.resolve, catalog.find):
             refuses_with(CatalogError, message if find is lcma.resolve else "no scheme|several", find, name)
-
-
-@pytest.mark.parametrize(("name", "same", "rank"), [
-    ("3x3x3", "laderman", 23), ("strassen * strassen", "strassen*strassen", 49),
-])  # fmt: skip
-def test_formats_and_products_are_names(name, same, rank):
-    assert lcma.resolve(name)[0] == lcma.resolve(same)[0]
-    assert lcma.resolve(name)[0].rank == rank
-
-
-@pytest.mark.parametrize("name", ["2x2x2:7", "4x5x8:118", "5x5x5:tri-left:63", "4x4x4:47"])
-def test_a_target_and_a_rank_are_a_name(name):
-    scheme, certificate = lcma.resolve(name)
-    assert f"{scheme.target}:{scheme.rank}" == name
-    assert certificate is not None
-    assert scheme.ring.name == ("Z2" if name == "4x4x4:47" else "Z")
-
-
-@pytest.mark.parametrize("sizes", list(itertools.permutations("458")))
-def test_a_format_in_another_order_is_permuted(sizes):
-    scheme, _ = lcma.resolve("x".join(sizes))
-    assert scheme.target.name == "x".join(sizes)
-    assert scheme.rank == lcma.resolve("4x5x8")[0].rank
-    assert lcma.check(scheme).ok
 
 
 def test_improved_keeps_the_pareto_frontier(catalog, strassen):
