@@ -165,10 +165,6 @@ def test_nothing_is_timed_before_every_result_is_right():
     assert (timings.errors, called[2:]) == ({"a": 0.5, "b": 2.0}, ["a", "b", "a", "b", "b", "a"])
 
 
-def test_the_command_names_its_suites(run):
-    assert "causal      triangular products" in run.ok("bench")
-
-
 def test_a_suite_of_which_no_row_can_run_writes_nothing(run, tmp_path, counted):
     out = tmp_path / "results"
     text = run.said(3, "bench", "counted", "--rows", "row 2", "--out", out)

@@ -49,11 +49,6 @@ def test_the_numbers_are_the_same_everywhere(cells, home, run):
     assert board.counted("record", "g0") == total["at_or_below"]
 
 
-def test_up_to_limits_the_formats(home, run):
-    data = run.json("report", "catalogue", "--up-to", "5")
-    assert (len(data["formats"]), data["summary"]["Z"]["at_or_below"], data["date_of_table"]) == (20, 20, "2026-07-02")
-
-
 def test_the_records_are_what_is_below_the_table(cells):
     page = (ROOT / "docs" / "records.md").read_text()
     full = page[page.index("## Full products") : page.index("## Structured products")]

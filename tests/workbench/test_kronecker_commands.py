@@ -94,14 +94,6 @@ def test_one_list_is_factorised_by_every_algorithm(run, tmp_path):
     assert "is not chainable" in text or "no integer" in text
 
 
-def test_the_patterns_of_the_paper_are_all_there():
-    found = paper_patterns()
-    assert len(found) == len(set(found)) == 627
-    assert [sum(low <= one.d <= high for one in found) for low, high in ((1, 1), (2, 12), (16, 128))] == [22, 301, 304]
-    assert max(max(one.rows, one.cols) for one in found) == 73_728
-    assert {one.b / one.c for one in found} == {0.25, 1.0, 4.0}
-
-
 def test_a_sample_is_the_same_for_a_seed_and_covers_the_strata():
     known = paper_patterns()
     some = sample(known, 120, 1)
