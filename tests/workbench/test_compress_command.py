@@ -7,8 +7,6 @@ import pytest
 
 import lcma
 from lcma.kernels import safetensors
-from lcma.kernels.bfloat16 import bfloat16_bits, float32_of
-from lcma.kernels.block_low_rank import Blast, Monarch
 from lcma.kernels.compressed_files import structures_in
 from lcma.workbench import compression
 from lcma.workbench.compression import stored_weights
@@ -63,16 +61,6 @@ def test_every_kind_reports_its_layers_and_keeps_all_other_tensors(run, model, t
     assert not (tmp_path / "out.safetensors.layers").exists()
 
 
-def test_layers_have_configurations_of_their_own(run, model, tmp_path):
-    out, rest = tmp_path / "out.safetensors", ("--kind", "low-rank:rank=2")
-    layers = ("--layer", "up=monarch:blocks=2:rank=3", "--layer", "down=(1,8,6,2)(2,6,12,1)", "--layer", "h*=dense")
-    assert "2 of 2 layers" in run.ok("compress", model, "--out", out, *rest, *layers)
-    found = structures_in(out)
-    assert found["up"] == Monarch(24, 16, 2, 2, 3)
-    assert "".join(map(str, found["down"].patterns)) == "(1,8,6,2)(2,6,12,1)"
-    assert {"down.factors.0", "down.factors.1", "up.U", "up.V", "head.weight"} <= set(read(out))
-
-
 def test_biases_say_how_weights_are_stored(tmp_path):
     arrays = {"a.weight": np.zeros((4, 6), "f4"), "a.bias": np.zeros(6, "f4"), "b.weight": np.zeros((4, 4), "f4")}
     path = write(tmp_path / "conv1d.safetensors", arrays)
@@ -84,42 +72,6 @@ def test_biases_say_how_weights_are_stored(tmp_path):
     arrays |= {"c.weight": np.zeros((4, 6), "f4"), "c.bias": np.zeros(4, "f4")}
     mixed = stored_weights(write(tmp_path / "mixed.safetensors", arrays))
     assert [one.turned for one in mixed] == [True, False, False]
-
-
-def test_a_weight_stored_as_inputs_by_outputs_gives_the_same_factors(run, tmp_path):
-    arrays = tensors()
-    plain = write(tmp_path / "linear.safetensors", arrays)
-    turned = {name: np.ascontiguousarray(x.T) if name.endswith("weight") else x for name, x in arrays.items()}
-    conv = write(tmp_path / "conv1d.safetensors", turned)
-    for model, out in ((plain, "one"), (conv, "two")):
-        run.ok("compress", model, "--out", tmp_path / f"{out}.safetensors", "--kind", "low-rank:rank=3")
-    one, two = read(tmp_path / "one.safetensors"), read(tmp_path / "two.safetensors")
-    for name in ("up.U", "up.V", "down.U", "down.V"):
-        np.testing.assert_array_equal(one[name], two[name])
-
-
-def test_half_precision_is_kept_and_outputs_of_a_calibration_batch_are_compared(run, tmp_path):
-    arrays = {name: bfloat16_bits(x) for name, x in tensors().items()}
-    model, out = write(tmp_path / "half.safetensors", arrays, "BF16"), tmp_path / "out.safetensors"
-    x = np.random.default_rng(1).standard_normal((5, 16))
-    np.save(tmp_path / "x.npy", x)
-    options = ("compress", model, "--out", out, "--layer", "head=dense", "--kind", "low-rank:rank=4", "--calibration")
-    up, down = run.json(*options, tmp_path / "x.npy")["layers"]
-    there = safetensors.entries(out)
-    assert there["up.U"].kind == "BF16"
-    u, v = (float32_of(safetensors.read(out, there[name])).astype(float) for name in ("up.U", "up.V"))
-    truth = x @ float32_of(arrays["up.weight"]).astype(float).T
-    assert up["output_error"] == pytest.approx(np.linalg.norm(x @ (u @ v).T - truth) / np.linalg.norm(truth))
-    assert down["output_error"] is None
-    by_name = write(tmp_path / "x.safetensors", {"down": np.ones((3, 24), np.float32)})
-    up, down = run.json(*options, by_name, "--force")["layers"]
-    assert (up["output_error"] is None, down["output_error"] > 0) == (True, True)
-
-
-def test_speeds_are_measured_where_asked(run, model, tmp_path):
-    options = ("--kind", "low-rank:rank=3", "--layer", "head=dense", "--measure", "--rounds", "2", "--batch", "32")
-    found = run.json("compress", model, "--out", tmp_path / "out.safetensors", *options)
-    assert all(layer["measured"] > 0 for layer in found["layers"])
 
 
 def test_a_broken_run_goes_on_where_it_stopped(run, model, tmp_path, monkeypatch):
@@ -152,13 +104,6 @@ def test_a_damaged_part_is_done_again(run, model, tmp_path, monkeypatch):
     parts = sorted((tmp_path / "out.safetensors.layers").iterdir())
     parts[0].write_bytes(parts[0].read_bytes()[:-9])
     assert run.json("compress", model, "--out", out, "--kind", "low-rank:rank=3")["resumed"] == len(parts) - 1
-
-
-def test_a_dry_run_shows_layers_and_structures(run, model):
-    rows = run.json("compress", model, "--kind", "blast:blocks=4", "--dry-run")["layers"]
-    assert [row["layer"] for row in rows] == ["up", "down", "head"]
-    assert rows[0]["structures"] == [Blast(24, 16, 4, 4, 3).name]
-    assert "blocks = 4 must divide" in rows[2]["skipped"]
 
 
 def test_a_model_takes_its_compressed_layers_back(run, tmp_path):
