@@ -1,8 +1,7 @@
 import dataclasses
+import json
 import signal
 import sqlite3
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from lcma.schemes_db.shipped import kept_program, shared_additions, shipped, shi
 from lcma.verify.program import scheme_of
 
 from ..refusal import refuses_with
+from .load_catalogue import loaded, lost_and_doubled, started
 
 
 @pytest.fixture
@@ -106,42 +106,16 @@ def test_where_the_home_can_not_be_written_shipped_schemes_are_served(tmp_path, 
         refuses_with(CatalogError, "set LCMA_HOME", catalog.add, *product("naive:2x2x2"))
 
 
-WRITER = """
-import sys
-from pathlib import Path
-import lcma
-from lcma.schemes_db.constructions import change_of_basis
-
-naive, one = lcma.naive(lcma.parse_target("2x2x2")), [[1, 0], [0, 1]]
-first, count = int(sys.argv[2]), int(sys.argv[3])
-print("ready", flush=True)
-sys.stdin.readline()
-with lcma.Catalog.open(Path(sys.argv[1])) as catalog:
-    for shear in range(first, first + count):
-        scheme = change_of_basis(naive, [[1, shear], [0, 1]], one, one)
-        assert catalog.add(scheme, lcma.certify(scheme))
-        print(scheme.digest, flush=True)
-"""
-
-
 def killed_and_spared(path, count):
     """Two processes add `count` schemes each, the first is killed half way: what each was told is kept."""
-    lcma.Catalog.open(path).close()
-    command = [sys.executable, "-c", WRITER, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    victim, other = (subprocess.Popen([*command, str(start), str(count)], **pipes) for start in (1, 1 + count))
-    for process in (victim, other):
-        assert process.stdout.readline() == "ready\n"
-    for process in (victim, other):
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    told = [victim.stdout.readline().strip() for _ in range(count // 2)]
+    victim, other = started(path, 4, count, 0, (0, 1))
+    told = [victim.stdout.readline() for _ in range(count // 2)]
     victim.kill()
-    told += [line.strip() for line in victim.stdout if len(line) == 65]
+    told += [line for line in victim.stdout if line.endswith("]\n")]
     victim.communicate()
-    spared = other.communicate()[0].split()
+    spared = other.communicate()[0].splitlines()
     assert (victim.returncode, other.returncode) == (-signal.SIGKILL, 0)
-    return told, spared
+    return ([json.loads(line)[0] for line in lines] for lines in (told, spared))
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
@@ -162,8 +136,6 @@ def test_a_writer_that_is_killed_loses_nothing_that_was_reported_as_stored(tmp_p
 
 def test_finds_that_come_twice_at_once_are_stored_once(tmp_path):
     # The times that writes take are measured by hand, on a machine that does nothing else: see the script.
-    from .load_catalogue import loaded, lost_and_doubled
-
     path = tmp_path / "c.db"
     _, offered, fresh = loaded(path, processes=4, rate=100, seconds=1)
     assert (len(offered), len(set(offered)), len(fresh)) == (100, 50, 50)

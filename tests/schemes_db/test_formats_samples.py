@@ -142,10 +142,11 @@ def test_an_encrypted_or_doubled_member_is_refused(strassen):
     refuses_with(SchemeFormatError, "two members of one name", parse_bytes, doubled)
 
 
-def test_our_npz_keeps_provenance_and_certificate():
+@pytest.mark.parametrize("own", [formats.lcma_json, formats.lcma_npz])
+def test_our_formats_keep_provenance_and_certificate(own):
     reading = lcma.schemes_db.shipped.shipped("eca-stage1")
-    raw = formats.lcma_npz.render(reading.scheme, reading.certificate)
-    (again,) = parse_bytes(raw)
+    written = own.render(reading.scheme, reading.certificate)
+    (again,) = parse_bytes(written.encode() if isinstance(written, str) else written)
     assert again.certificate == reading.certificate
     assert again.scheme.provenance == reading.scheme.provenance
-    assert raw == formats.lcma_npz.render(again.scheme, again.certificate)
+    assert own.render(again.scheme, again.certificate) == written
