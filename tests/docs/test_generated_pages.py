@@ -14,6 +14,8 @@ from lcma.workbench.bench.journal import Journal
 from lcma.workbench.bench_report import benchmarks_page, block_low_rank_page
 from lcma.workbench.cli import COMMANDS, cli
 
+from ..workbench.pages import table
+
 ROOT = Path(lcma.__file__).resolve().parent
 RESULTS = ROOT / "docs" / "results"
 
@@ -86,13 +88,7 @@ def test_every_format_has_a_sample(extension):
 
 
 def test_the_table_of_formats_states_names_conventions_and_writers():
-    text = (ROOT / "docs" / "formats.md").read_text()
-    table = text[text.index("| name | files |") :].split("\n\n")[0].splitlines()[2:]
-    rows = {
-        cells[0]: (cells[-2], cells[-1])
-        for line in table
-        if (cells := [part.strip() for part in line[1:-1].split("|")])
-    }
+    rows = {row[0]: (row[2], row[3]) for row in table((ROOT / "docs" / "formats.md").read_text(), 4)[1:]}
     assert rows == {name: (format_.convention, "yes" if name in WRITERS else "") for name, format_ in FORMATS.items()}
 
 
