@@ -30,10 +30,6 @@ def test_a_crash_or_an_interrupt_is_never_read_as_invalid(run, monkeypatch, erro
     assert said in run.said(code, "list")
 
 
-def test_no_colour_off_a_terminal(run):
-    assert "\x1b" not in run("list")[1]
-
-
 def test_the_demo_leaves_out_what_would_take_too_long(capsys):
     title, bars = multiply(256, 1, ends=0.0)
     assert "128 x 128 is left out: it would take more than a minute" in capsys.readouterr().out

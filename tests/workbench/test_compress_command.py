@@ -11,6 +11,8 @@ from lcma.kernels.compressed_files import structures_in
 from lcma.workbench import compression
 from lcma.workbench.compression import stored_weights
 
+from ..refusal import refuses, refuses_with
+
 
 def tensors(seed=0):
     """A model of two linear layers, an embedding and a norm; nn.Linear's layout."""
@@ -106,44 +108,50 @@ def test_a_damaged_part_is_done_again(run, model, tmp_path, monkeypatch):
     assert run.json("compress", model, "--out", out, "--kind", "low-rank:rank=3")["resumed"] == len(parts) - 1
 
 
-def test_a_model_takes_its_compressed_layers_back(run, tmp_path):
+@pytest.fixture
+def net():
+    """net(): a new model of two layers with the same weights; net(twice=True): one of them stands in it twice."""
     torch = pytest.importorskip("torch")
 
-    def net():
+    def made(twice=False):
         torch.manual_seed(0)
-        layers = {"up": torch.nn.Linear(16, 24), "act": torch.nn.GELU(), "down": torch.nn.Linear(24, 16)}
-        return torch.nn.Sequential(__import__("collections").OrderedDict(layers))
+        found = torch.nn.ModuleDict({"up": torch.nn.Linear(16, 24), "down": torch.nn.Linear(24, 16)})
+        return torch.nn.ModuleDict({**found, "again": found["up"]}) if twice else found
 
-    arrays = {name: x.numpy() for name, x in net().state_dict().items()}
-    model, out = write(tmp_path / "net.safetensors", arrays), tmp_path / "out.safetensors"
+    return made
+
+
+@pytest.fixture
+def stored(net, tmp_path):
+    """The file of that model, and one for its compressed layers."""
+    state = {name: x.numpy() for name, x in net().state_dict().items()}
+    return write(tmp_path / "net.safetensors", state), tmp_path / "out.safetensors"
+
+
+def test_a_model_takes_its_compressed_layers_back(run, net, stored):
+    import torch
+
+    model, out = stored
     options = ("--kind", "monarch:blocks=2:budget=0.8", "--layer", "down=(1,8,6,2)(2,6,12,1)")
-    assert run("compress", model, "--out", out, *options)[0] == 0
+    run.ok("compress", model, "--out", out, *options)
     loaded, here = net(), net()
     assert lcma.load_compressed_(loaded, out) == ["up", "down"]
     config = {"up": lcma.CompressConfig("monarch", 0.8, 2), "down": lcma.CompressConfig.parse("(1,8,6,2)(2,6,12,1)")}
     reports = lcma.compress_(here, config)
     assert [report.skipped for report in reports] == [None, None]
     x = torch.randn(5, 16)
-    torch.testing.assert_close(loaded(x), here(x), rtol=1e-4, atol=1e-5)
-    with pytest.raises(lcma.PlanError, match="the model has no such linear layer"):
-        lcma.load_compressed_(torch.nn.Sequential(torch.nn.Linear(16, 24)), out)
-    with pytest.raises(lcma.SchemeFormatError, match="holds no compressed layers"):
-        lcma.load_compressed_(net(), model)
+    torch.testing.assert_close(*(one["down"](one["up"](x)) for one in (loaded, here)), rtol=1e-4, atol=1e-5)
+    other = torch.nn.Sequential(torch.nn.Linear(16, 24))
+    refuses("the model has no such linear layer", lcma.load_compressed_, other, out)
+    refuses_with(lcma.SchemeFormatError, "holds no compressed layers", lcma.load_compressed_, net(), model)
 
 
-def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_needed(run, tmp_path):
-    torch = pytest.importorskip("torch")
+def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_needed(run, net, stored):
+    import torch
 
-    def net():
-        torch.manual_seed(0)
-        found = torch.nn.ModuleDict({"up": torch.nn.Linear(16, 24), "down": torch.nn.Linear(24, 16)})
-        found["again"] = found["up"]
-        return found
-
-    state = {name: x.numpy() for name, x in net().state_dict().items() if "again" not in name}
-    model, out = write(tmp_path / "net.safetensors", state), tmp_path / "out.safetensors"
-    assert run("compress", model, "--out", out, "--kind", "monarch:blocks=2")[0] == 0
-    loaded, hooked, tied = net(), net(), net()
+    model, out = stored
+    run.ok("compress", model, "--out", out, "--kind", "monarch:blocks=2")
+    loaded, hooked, tied = (net(twice=True) for _ in range(3))
     loaded["down"].eval()
     assert lcma.load_compressed_(loaded, out) == ["up", "down"]
     assert loaded["again"] is loaded["up"]
@@ -152,6 +160,5 @@ def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_need
     hooked["down"].register_forward_hook(lambda *_: None)
     tied["down"].weight = torch.nn.Parameter(tied["up"].weight.detach().T)
     for other, reason in ((hooked, "it has forward hooks"), (tied, "its weight is tied: it is down.weight too")):
-        with pytest.raises(lcma.PlanError, match=f"in the model {reason}"):
-            lcma.load_compressed_(other, out)
+        refuses(f"in the model {reason}", lcma.load_compressed_, other, out)
         assert type(other["up"]) is torch.nn.Linear

@@ -36,7 +36,8 @@ def inputs(tmp_path, home, run):
     return folder
 
 
-WRITING = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))["writing"]
+COMMANDS_OF = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+WRITING = COMMANDS_OF["writing"]
 
 
 @pytest.mark.parametrize("line", WRITING)
@@ -67,17 +68,8 @@ def test_an_input_is_never_replaced(name, inputs, run, monkeypatch):
     os.link("a.npy", "hard.npy")
     os.link("m.safetensors", "hard.safetensors")
     before = {path.name: path.read_bytes() for path in inputs.iterdir()}
-    for line in (
-        f"convert s.exp {name} --to equations --force",
-        f"export s.exp --out {name} --force",
-        f"additions s.exp --time 1s --out {name} --force",
-        f"run s.exp a.npy a.npy --out {name} --force",
-        "run strassen a.npy a.npy --out hard.npy --force",
-        "structure a.npy --patterns (1,4,4,2)(2,4,4,1) --out hard.npy --force",
-        "compress m.safetensors --kind low-rank:rank=1 --out hard.safetensors --force",
-        "compress m.safetensors --kind low-rank:rank=1 --out m.safetensors --force",
-    ):
-        run.refused(3, "the same file as", *line.split())
+    for line in COMMANDS_OF["replacing"]:
+        run.refused(3, "the same file as", *line.replace("<>", name).split())
     assert before == {path.name: path.read_bytes() for path in inputs.iterdir()}
 
 
