@@ -1,7 +1,8 @@
-"""A user's mistake is refused in one line."""
+"""Tables of calls: what right ones give, and how a user's mistake is refused in one line."""
 
 import ast
 import tomllib
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 
@@ -41,15 +42,37 @@ def refuses(message, call, /, *arguments, **options):
     refuses_with(PlanError, message, call, *arguments, **options)
 
 
+def _calls(test_file, name, value):
+    tables = tomllib.loads(Path(test_file).with_name(name).read_text(encoding="utf-8"))
+    rows = [(modules, call, said) for modules, calls in tables.items() for call, said in calls.items()]
+    return pytest.mark.parametrize(("modules", "call", value), rows)
+
+
 def wrong_calls(test_file):
     """Parametrize a test over the calls of wrong_calls.toml beside its file.
 
     Each table there is named by the modules of the names that its calls use; a value is the class of the error and a
     pattern of its line.
     """
-    tables = tomllib.loads(Path(test_file).with_name("wrong_calls.toml").read_text(encoding="utf-8"))
-    rows = [(modules, call, error) for modules, calls in tables.items() for call, error in calls.items()]
-    return pytest.mark.parametrize(("modules", "call", "error"), rows)
+    return _calls(test_file, "wrong_calls.toml", "error")
+
+
+def values(test_file):
+    """Parametrize a test over the calls of values.toml beside its file, and what each gives, as `plain` writes it."""
+    return _calls(test_file, "values.toml", "wanted")
+
+
+def plain(value):
+    """A value in the words of TOML: sequences are lists, sets sorted ones, and what it has no word for is text."""
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, set | frozenset):
+        return sorted(map(plain, value))
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    if isinstance(value, dict):
+        return {plain(key): plain(one) for key, one in value.items()}
+    return value if isinstance(value, bool | int | float) else str(value)
 
 
 def value_of(modules, call, **names):

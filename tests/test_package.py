@@ -108,6 +108,8 @@ def modules_after(code, *arguments):
         "from lcma.workbench.cli import main\nassert main(['list']) == 0",
         "from lcma.workbench.cli import main\nassert main(['show', 'strassen']) == 0",
         "from lcma.workbench.cli import main\nassert main(['verify', 'SCHEME']) == 0",
+        "import sys\nfrom lcma.workbench.cli import main\nassert main(['verify', '-q', 'SCHEME']) == 0\n"
+        "assert not {'rich', 'scipy'} & set(sys.modules)",
     ],
 )
 def test_nothing_heavy_is_imported_before_it_is_needed(code, tmp_path):

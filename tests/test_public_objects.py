@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -12,6 +11,8 @@ import pytest
 import lcma
 from lcma.schemes_db.display import LIMIT, line, table
 from lcma.schemes_db.formats import lcma_json
+
+from .workbench.pages import Page
 
 SQUARE = np.ones((8, 8), np.float32)
 
@@ -100,26 +101,6 @@ def test_a_line_is_cut_and_holds_no_control_characters():
     assert line("x" * 98) == f"<{'x' * 98}>"
 
 
-class Tags(HTMLParser):
-    """The tags that are open, and the texts."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.open, self.texts, self.seen = [], [], []
-        self.feed(page)
-
-    def handle_starttag(self, tag, attrs):
-        self.seen.append(tag)
-        if tag not in ("br",):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -128,10 +109,9 @@ class Tags(HTMLParser):
     ],
 )
 def test_a_notebook_shows_balanced_html(shown, name):
-    page = Tags(shown[name]._repr_html_())
-    assert not page.open
-    assert "table" in page.seen
-    assert "script" not in page.seen
+    page = Page(shown[name]._repr_html_())
+    assert page.of("table")
+    assert not page.of("script")
 
 
 def test_the_pictures_have_every_coefficient_and_texts_are_escaped(strassen):

@@ -16,6 +16,8 @@ from lcma.errors import LcmaError
 from lcma.schemes_db.formats import lcma_json
 from lcma.search import RunConfig
 
+from .refusal import refuses_as_said, wrong_calls
+
 torch = pytest.importorskip("torch")
 
 WRONG = {
@@ -115,22 +117,13 @@ def test_a_wrong_call_ends_in_one_line(names, name):
     assert faults_of(function, lambda: eval(f"arguments({RIGHT[name]})", names)) == {}
 
 
-def test_the_message_names_the_mend():
-    square = np.ones((4, 4))
-    model = torch.nn.Sequential(torch.nn.Linear(8, 8))
-    for call, text in (
-        (lambda: lcma.prepare(square, square), "dtype must be a text, not ndarray of shape (4, 4)"),
-        (lambda: lcma.prepare(square), "prepare([(1024, 1024, 1024)])"),
-        (lambda: lcma.Catalog(), "Catalog.open()"),
-        (lambda: lcma.KSLinear(96, 64), "patterns must be a Pattern or a tuple or a list, not 96"),
-        (lambda: lcma.certify("strassen"), "a Scheme, as lcma.resolve(name)[0] gives, not 'strassen'"),
-        (lambda: lcma.FastLinear(8, -8), "out_features must be at least 0, not -8"),
-        (lambda: lcma.compress_(model, "monarh"), "kind 'monarh' is not known; did you mean monarch?"),
-    ):
-        with pytest.raises(LcmaError) as caught:
-            call()
-        assert text in str(caught.value)
-    assert lcma.compress_(model, "low-rank:rank=2:steps=1")[0].structure == "low-rank 8x8, r 2"
+@wrong_calls(__file__)
+def test_the_message_names_the_mend(modules, call, error):
+    refuses_as_said(modules, call, error)
+
+
+def test_what_looks_wrong_and_is_right():
+    assert lcma.compress_(model(), "low-rank:rank=2:steps=1")[0].structure == "low-rank 8x8, r 2"
     assert lcma.parse_target("2x2x2", files=np.bool_(True)) == lcma.Target.general(2, 2, 2)
 
 
@@ -139,5 +132,3 @@ def test_find_names_every_setting_of_a_run():
     assert names == {*RunConfig.__dataclass_fields__, "jobs", "out", "on_event", "stop"}
     with pytest.raises(TypeError, match="unexpected keyword argument 'rnk'"):
         lcma.find("2x2x2", rnk=7)
-    with pytest.raises(LcmaError, match="rank must be int"):
-        lcma.find("2x2x2", rank="7")

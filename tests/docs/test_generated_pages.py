@@ -1,6 +1,5 @@
 """Pages that are generated from the code: commands, public names, formats, benchmarks."""
 
-import json
 import re
 import sys
 from itertools import pairwise
@@ -11,10 +10,19 @@ import pytest
 
 import lcma
 from lcma.schemes_db.formats import FORMATS, WRITERS
+from lcma.workbench.bench.journal import Journal
 from lcma.workbench.bench_report import benchmarks_page, block_low_rank_page
 from lcma.workbench.cli import COMMANDS, cli
 
+from ..workbench.pages import table
+
 ROOT = Path(lcma.__file__).resolve().parent
+RESULTS = ROOT / "docs" / "results"
+
+
+def newest(name):
+    """The rows of a file of results that no later row of the same key replaces, by key."""
+    return {row["key"]: row for row in Journal(RESULTS / name).rows()}
 
 
 @pytest.fixture
@@ -22,17 +30,8 @@ def extension(monkeypatch):
     """The modules of docs/_ext, as Sphinx imports them."""
     monkeypatch.syspath_prepend(ROOT / "docs" / "_ext")
     yield
-    for name in (
-        "accessible",
-        "api_pages",
-        "check_links",
-        "cli_pages",
-        "format_pages",
-        "generated_pages",
-        "record_pages",
-        "settings_pages",
-    ):
-        sys.modules.pop(name, None)
+    for path in (ROOT / "docs" / "_ext").glob("*.py"):
+        sys.modules.pop(path.stem, None)
 
 
 def test_every_command_and_every_option_has_its_place(extension):
@@ -89,13 +88,7 @@ def test_every_format_has_a_sample(extension):
 
 
 def test_the_table_of_formats_states_names_conventions_and_writers():
-    text = (ROOT / "docs" / "formats.md").read_text()
-    table = text[text.index("| name | files |") :].split("\n\n")[0].splitlines()[2:]
-    rows = {
-        cells[0]: (cells[-2], cells[-1])
-        for line in table
-        if (cells := [part.strip() for part in line[1:-1].split("|")])
-    }
+    rows = {row[0]: (row[2], row[3]) for row in table((ROOT / "docs" / "formats.md").read_text(), 4)[1:]}
     assert rows == {name: (format_.convention, "yes" if name in WRITERS else "") for name, format_ in FORMATS.items()}
 
 
@@ -163,39 +156,28 @@ def test_dead_links_are_found(extension, tmp_path):
 
 
 def test_the_benchmarks_page_has_every_row_with_command_and_machine():
-    results = ROOT / "docs" / "results"
-    page = benchmarks_page(results)
-    for path in sorted(results.glob("*.jsonl")):
-        rows = {row["key"]: row for line in path.read_text().splitlines() if (row := json.loads(line))}
+    page = benchmarks_page(RESULTS)
+    for path in sorted(RESULTS.glob("*.jsonl")):
+        rows = newest(path.name)
         suite, _, device = path.stem.rpartition("-")
         assert f"`lcma bench {suite}{' --device cuda' if device == 'cuda' else ''}`" in page
         assert f"docs/results/{path.name}`, {len(rows)} rows" in page
-        shown = [row for row in rows.values() if not row["refused"]]
-        assert all(f"| {row['key']} |" in page for row in shown)
+        assert all(f"| {key} |" in page for key, row in rows.items() if not row["refused"])
     assert "AMD EPYC, 2 cores" in page
     assert "NVIDIA H200" in page
 
 
 def test_the_block_low_rank_page_has_every_row_and_every_step_of_its_ablation():
-    results = ROOT / "docs" / "results"
-    page = block_low_rank_page(results)
-    for name in ("blr-cuda", "e2e_blr-cuda", "compress-cuda"):
-        rows = {
-            row["key"]: row
-            for line in (results / f"{name}.jsonl").read_text().splitlines()
-            if (row := json.loads(line))
-        }
-        assert f"docs/results/{name}.jsonl`, {len(rows)} rows" in page
+    page = block_low_rank_page(RESULTS)
+    for name in ("blr-cuda.jsonl", "e2e_blr-cuda.jsonl", "compress-cuda.jsonl"):
+        rows = newest(name)
+        assert f"docs/results/{name}`, {len(rows)} rows" in page
         for key, row in rows.items():
             assert f"| {key} |" in page
             for step in row["figures"].get("ablation", []):
                 assert f"| {key} | {step['form']} | {step['optimisation']} | {step['over_dense']:.2f} |" in page
     key = "Llama-7B gate_up monarch n=8192 bfloat16"
-    (figures,) = (
-        row["figures"]
-        for line in (results / "blr-cuda.jsonl").read_text().splitlines()
-        if (row := json.loads(line))["key"] == key
-    )
+    figures = newest("blr-cuda.jsonl")[key]["figures"]
     (line,) = (line for line in page.splitlines() if line.startswith("| Llama-7B gate_up | 8192 |"))
     assert f" {figures['ratio']:.2f} | {figures['ratios']['compiled']:.2f} |" in line
     (line,) = (line for line in page.splitlines() if line.startswith(f"| {key} |") and line.count(" | ") == 10)

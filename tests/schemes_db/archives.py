@@ -4,11 +4,24 @@ import io
 import json
 import os
 import zipfile
+from pathlib import Path
 
 import numpy as np
 
 import lcma
 from lcma.schemes_db.formats import lcma_json, render
+
+
+def sample(name):
+    """The bytes of a file of the folder samples."""
+    return (Path(__file__).parent / "samples" / name).read_bytes()
+
+
+def maple(entry):
+    """A file of Maple with a product of 1x1x1 with this entry of A, and statements beside it."""
+    one = "Matrix(1, 1, [[1]])"
+    triad = f"Triad([Matrix(1, 1, [[{entry}]]), {one}, {one}])"
+    return f"A:=Matrix(1,1,[[A_1_1]]):\nTensor:=TriadSet([{triad}]):\nmap(expand,A-op([1,i],Tensor));"
 
 
 def archive(**members):

@@ -32,7 +32,7 @@ def schemes(first, count, step):
 
 
 def offer(path, number, processes, finds, interval):
-    """One process: it prints for each of its finds the digest, whether it was new, and its latency.
+    """One process: it prints for each of its finds, when it is kept, the digest, whether it was new, and its latency.
 
     Process n of 2 p offers what process n of the first p offers, so that each find comes twice, at about the same time.
     """
@@ -41,30 +41,33 @@ def offer(path, number, processes, finds, interval):
     with lcma.Catalog.open(path) as catalog:
         print("ready", flush=True)
         begin = float(sys.stdin.readline())
-        rows = []
         for place, (scheme, certificate) in enumerate(mine):
             due = begin + (place + number / processes) * interval
             time.sleep(max(0.0, due - time.time()))
             fresh = catalog.add(scheme, certificate)
-            rows.append((scheme.digest, fresh, time.time() - due))
-    print(json.dumps(rows), flush=True)
+            print(json.dumps((scheme.digest, fresh, time.time() - due)), flush=True)
 
 
-def loaded(path, processes, rate, seconds):
-    """(latencies, digests offered, digests said to be new) of `processes` that offer `rate` finds a second in all."""
+def started(path, processes, finds, interval, numbers):
+    """The processes of these numbers, which begin together."""
     lcma.Catalog.open(path).close()
-    finds, interval = int(rate * seconds / processes), processes / rate
     command = [sys.executable, __file__, "--path", str(path), "--processes", str(processes)]
     command += ["--finds", str(finds), "--interval", str(interval), "--number"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    runs = [subprocess.Popen([*command, str(number)], **pipes) for number in range(processes)]
+    runs = [subprocess.Popen([*command, str(number)], **pipes) for number in numbers]
     if any(run.stdout.readline() != "ready\n" for run in runs):
         raise RuntimeError("a process did not start")
     begin = time.time() + LEAD
     for run in runs:
         run.stdin.write(f"{begin}\n")
         run.stdin.flush()
-    rows = [row for run in runs for row in json.loads(run.communicate()[0])]
+    return runs
+
+
+def loaded(path, processes, rate, seconds):
+    """(latencies, digests offered, digests said to be new) of `processes` that offer `rate` finds a second in all."""
+    runs = started(path, processes, int(rate * seconds / processes), processes / rate, range(processes))
+    rows = [json.loads(line) for run in runs for line in run.communicate()[0].splitlines()]
     return np.array([row[2] for row in rows]), [row[0] for row in rows], [row[0] for row in rows if row[1]]
 
 

@@ -1,9 +1,7 @@
 import dataclasses
-import itertools
+import json
 import signal
 import sqlite3
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -15,12 +13,12 @@ from lcma.schemes_db import migrations
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.migrations import STEPS
-from lcma.schemes_db.ranks import best_known
 from lcma.schemes_db.run_record import RunRecord
 from lcma.schemes_db.shipped import kept_program, shared_additions, shipped, shipped_names, shipped_text
 from lcma.verify.program import scheme_of
 
 from ..refusal import refuses_with
+from .load_catalogue import loaded, lost_and_doubled, started
 
 
 @pytest.fixture
@@ -108,42 +106,16 @@ def test_where_the_home_can_not_be_written_shipped_schemes_are_served(tmp_path, 
         refuses_with(CatalogError, "set LCMA_HOME", catalog.add, *product("naive:2x2x2"))
 
 
-WRITER = """
-import sys
-from pathlib import Path
-import lcma
-from lcma.schemes_db.constructions import change_of_basis
-
-naive, one = lcma.naive(lcma.parse_target("2x2x2")), [[1, 0], [0, 1]]
-first, count = int(sys.argv[2]), int(sys.argv[3])
-print("ready", flush=True)
-sys.stdin.readline()
-with lcma.Catalog.open(Path(sys.argv[1])) as catalog:
-    for shear in range(first, first + count):
-        scheme = change_of_basis(naive, [[1, shear], [0, 1]], one, one)
-        assert catalog.add(scheme, lcma.certify(scheme))
-        print(scheme.digest, flush=True)
-"""
-
-
 def killed_and_spared(path, count):
     """Two processes add `count` schemes each, the first is killed half way: what each was told is kept."""
-    lcma.Catalog.open(path).close()
-    command = [sys.executable, "-c", WRITER, str(path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    victim, other = (subprocess.Popen([*command, str(start), str(count)], **pipes) for start in (1, 1 + count))
-    for process in (victim, other):
-        assert process.stdout.readline() == "ready\n"
-    for process in (victim, other):
-        process.stdin.write("go\n")
-        process.stdin.flush()
-    told = [victim.stdout.readline().strip() for _ in range(count // 2)]
+    victim, other = started(path, 4, count, 0, (0, 1))
+    told = [victim.stdout.readline() for _ in range(count // 2)]
     victim.kill()
-    told += [line.strip() for line in victim.stdout if len(line) == 65]
+    told += [line for line in victim.stdout if line.endswith("]\n")]
     victim.communicate()
-    spared = other.communicate()[0].split()
+    spared = other.communicate()[0].splitlines()
     assert (victim.returncode, other.returncode) == (-signal.SIGKILL, 0)
-    return told, spared
+    return ([json.loads(line)[0] for line in lines] for lines in (told, spared))
 
 
 @pytest.mark.parametrize("count", [40, pytest.param(500, marks=pytest.mark.slow)])
@@ -164,8 +136,6 @@ def test_a_writer_that_is_killed_loses_nothing_that_was_reported_as_stored(tmp_p
 
 def test_finds_that_come_twice_at_once_are_stored_once(tmp_path):
     # The times that writes take are measured by hand, on a machine that does nothing else: see the script.
-    from .load_catalogue import loaded, lost_and_doubled
-
     path = tmp_path / "c.db"
     _, offered, fresh = loaded(path, processes=4, rate=100, seconds=1)
     assert (len(offered), len(set(offered)), len(fresh)) == (100, 50, 50)
@@ -207,18 +177,6 @@ def test_distinct_stores_one_of_those_with_equal_invariants(catalog, strassen):
     assert {"strassen", "winograd"} <= {name for (name,) in rows}
 
 
-@pytest.mark.parametrize(("name", "ring", "rank"), [
-    ("2x2x2", "Z", 7), ("4x4x4", "Z", 49), ("4x4x4", "Z2", 47), ("5x4x3", "Z", 47), ("2x4x5", "Q", 32),
-    ("4x4x4:tri-out", "Z", 34), ("5x5x5:tri-left:upper", "Z", 63), ("1x7x9", "Z", 63), ("9x9x9", "Z", 486),
-    ("2x4x10", "Z", 64), ("17x2x2", "Z", None), ("2x3x2:tri-out", "Z", None), ("4x4x4:gram:upper", "Z", 34),
-    ("4x4x4:tri-left+tri-right:upper", "Z", 27), ("5x5x5:tri-left:upper+tri-right+tri-out", "Z", 32),
-    ("4x4x4:band(1)", "Z", None),
-])  # fmt: skip
-def test_best_known_ranks(name, ring, rank):
-    known = best_known(lcma.parse_target(name), lcma.parse_ring(ring))
-    assert (known.rank if known else None) == rank
-
-
 @pytest.mark.parametrize(("name", "message"), [
     ("nothing", "no scheme 'nothing'"), ("abcdef0123", "no scheme"), ("7x7x7", "no scheme for 7x7x7"),
     ("4x4x4:46", "no scheme for 4x4x4 of rank 46"), ("twin", "several"),
@@ -230,30 +188,6 @@ def test_what_is_not_there_or_not_unique_is_said(home, name, message):
             catalog._connection.execute("UPDATE schemes SET name = 'twin' WHERE digest = ?", (twin[0].digest,))
         for find in (lcma.resolve, catalog.find):
             refuses_with(CatalogError, message if find is lcma.resolve else "no scheme|several", find, name)
-
-
-@pytest.mark.parametrize(("name", "same", "rank"), [
-    ("3x3x3", "laderman", 23), ("strassen * strassen", "strassen*strassen", 49),
-])  # fmt: skip
-def test_formats_and_products_are_names(name, same, rank):
-    assert lcma.resolve(name)[0] == lcma.resolve(same)[0]
-    assert lcma.resolve(name)[0].rank == rank
-
-
-@pytest.mark.parametrize("name", ["2x2x2:7", "4x5x8:118", "5x5x5:tri-left:63", "4x4x4:47"])
-def test_a_target_and_a_rank_are_a_name(name):
-    scheme, certificate = lcma.resolve(name)
-    assert f"{scheme.target}:{scheme.rank}" == name
-    assert certificate is not None
-    assert scheme.ring.name == ("Z2" if name == "4x4x4:47" else "Z")
-
-
-@pytest.mark.parametrize("sizes", list(itertools.permutations("458")))
-def test_a_format_in_another_order_is_permuted(sizes):
-    scheme, _ = lcma.resolve("x".join(sizes))
-    assert scheme.target.name == "x".join(sizes)
-    assert scheme.rank == lcma.resolve("4x5x8")[0].rank
-    assert lcma.check(scheme).ok
 
 
 def test_improved_keeps_the_pareto_frontier(catalog, strassen):

@@ -10,14 +10,12 @@ import pytest
 import lcma
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db.formats import parse_text, read_file, render
-from lcma.schemes_db.ring import Z2
 from lcma.verify import ApproximateReport, judge
 from lcma.verify.files import files_below
 
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
 EXP = render(SCHEME, "exp").decode()
-PLAIN = [line for line in render(SCHEME, "equations").decode().splitlines() if not line.startswith("#")]
 
 
 def proven(text):
@@ -29,16 +27,6 @@ def proven(text):
 
 def transposed(rows):
     return [list(row) for row in zip(*rows, strict=True)]
-
-
-@pytest.mark.parametrize("unit", ["1j", "I", "i", "(0+1j)"])
-def test_complex_coefficients_of_products_and_equations(unit):
-    one, other = f"({unit}*a11 + {unit}*a22)", f"(-{unit}*b11 - {unit}*b22)"
-    assert proven(EXP.replace("(a11+a22)*(b11+b22)", f"{one}*{other}")).scheme.ring.name == "Q(i)"
-    lines = "\n".join([f"m1 = {one}*{other}", *PLAIN[1:]])
-    assert proven(lines).scheme.ring.name == "Q(i)"
-    halves = lines.replace(one, "((0.5+0.5j)*a11 + (0.5+0.5j)*a22)").replace(other, "((1-1j)*b11 + (1-1j)*b22)")
-    assert proven(halves).scheme.ring.name == "Q(i)"
 
 
 @pytest.mark.parametrize(("power", "inverse"), [("x2", "x2i"), ("(x+x2)", "xi"), ("x", "xi"), ("x^2", "x^-2")])
@@ -84,65 +72,6 @@ def test_whole_schemes_with_the_names_of_parts_stay_whole(tmp_path):
     (reading,) = read_file(tmp_path / "b.exp")
     assert not any("three files" in note for note in reading.notes)
     assert len(files_below(tmp_path)[0]) == 3
-
-
-@pytest.mark.parametrize("sizes", ["tensor <2,2,2>: (2x2) times (2x2) -> (2x2)", "2x2x2", ""])
-@pytest.mark.parametrize("head", ["", "2 2 2 "])
-def test_bit_masks_modulo_2(sizes, head):
-    rows = [
-        [sum((value & 1) << at for at, value in enumerate(row)) for row in product]
-        for product in zip(U, V, W, strict=True)
-    ]
-    text = f"# certificate over GF(2)\n# {sizes}\n{head}7\n" + "\n".join(" ".join(map(str, row)) for row in rows) + "\n"
-    report = proven(text)
-    assert report.scheme.ring == Z2
-    assert report.scheme.digest == SCHEME.replace(ring=Z2).digest
-    assert not judge(parse_text(text.replace("9 9 9", "9 9 8"))[0], "wrong").ok
-    with pytest.raises(SchemeFormatError):
-        parse_text(text.replace("7\n", "6\n"))
-
-
-MASKS = [[3, 8, 3], [9, 9, 9], [10, 12, 1], [1, 10, 10], [5, 3, 8], [8, 5, 5], [12, 1, 12]]
-COLUMNS = {name: [row[slot] for row in MASKS] for slot, name in enumerate("uvw")}
-HEX = "".join(f"{a:#x} {b:#x} {c:#x}\n" for a, b, c in MASKS)
-
-
-@pytest.mark.parametrize("text", [
-    f"# GF(2)\n{HEX}", f"Strassen modulo 2\n{HEX}", HEX.replace("0x3 ", "3 ") + "# GF(2)",
-    "# mod 2\n" + "\n".join(f"{c:04b} {b:04b} {a:04b}"[::-1] for a, b, c in MASKS),
-    "# GF(2)\n" + "".join(f"{a:#b}, {b:#b}, {c:#b}\n" for a, b, c in MASKS),
-    f"# GF(2)\nmasks = {MASKS}\n",
-    "# bit masks\nmasks = [\n    (" + "),\n    (".join(HEX.replace(" ", ", ").splitlines()) + ")]\n",
-    json.dumps({"ring": "GF(2)", "masks": MASKS}),
-    json.dumps({"ring": "Z2", "shape": [2, 2, 2], "rank": 7, **COLUMNS}),
-    json.dumps({"ring": "Z2", "products": [[hex(word) for word in row] for row in MASKS]}),
-])  # fmt: skip
-def test_bit_masks_in_other_spellings(text):
-    report = proven(text)
-    assert report.scheme.ring == Z2
-    assert report.scheme.digest == SCHEME.replace(ring=Z2).digest
-
-
-@pytest.mark.parametrize("text", [
-    HEX, f"# GF(2)\n{HEX}0x1\n", f"# GF(2)\n{HEX}all words are negated\n", f"# GF(2)\n{HEX.replace('0xc', '-0xc')}",
-    f"# GF(2)\n{HEX.replace('0xc', '0xg')}", f"# GF(2)\n{HEX.replace('0xc', '0xcc', 1)}",
-    f"# GF(2)\nmasks = {MASKS}\nmasks[0] = 1\n", f"# GF(2)\nmasks = {MASKS} + [[1, 1, 1]]\n",
-    json.dumps({"masks": MASKS}), json.dumps({"ring": "GF(2)", "masks": MASKS, "signs": [1] * 7}),
-    json.dumps({"ring": "GF(2)", "masks": MASKS, "rank": 8}), json.dumps({"ring": "Z2", **COLUMNS, "transposed": True}),
-    json.dumps({"ring": "Z2", **COLUMNS, "w": [*COLUMNS["w"], 1]}),
-])  # fmt: skip
-def test_bit_masks_that_are_not_understood_are_refused(text):
-    with pytest.raises(SchemeFormatError):
-        [judge(reading, "file") for reading in parse_text(text)]
-
-
-@pytest.mark.parametrize("text", [
-    f"# GF(2) <2,2,3>\n{HEX}", json.dumps({"ring": "GF(2)", "masks": MASKS, "shape": [2, 2, 3]}),
-    f"# GF(2)\n{HEX.replace('0xc', '0xd', 1)}",
-])  # fmt: skip
-def test_bit_masks_of_other_sizes_or_bits_are_refuted(text):
-    (reading,) = parse_text(text)
-    assert not judge(reading, "file").ok
 
 
 def notebook(*cells):

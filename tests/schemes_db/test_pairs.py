@@ -69,20 +69,6 @@ def test_every_pair_has_a_name_that_reads_back():
                 assert re.fullmatch(rf"{size}:[{LETTERS}][{LETTERS}t][abc]?", target.name)
 
 
-@pytest.mark.parametrize("name", ["3x3x3:ss", "4x4x4:utc", "3x3x3:kta", "3x3x2:kg"])
-def test_names_of_targets_without_another_name_are_kept(name):
-    assert lcma.parse_target(name).name == str(lcma.parse_target(name)) == name
-
-
-@pytest.mark.parametrize(("name", "same"), [
-    ("3x3x3:ul", "3x3x3:tri-left:upper+tri-right"), ("3x2x3:gt", "3x2x3:gram:upper"),
-    ("3x3x2:ug", "3x3x2:tri-left:upper"), ("2x3x4:gg", "2x3x4"),
-])  # fmt: skip
-def test_pairs_of_general_and_triangular_matrices_are_the_targets_that_recurse(name, same):
-    assert lcma.parse_target(name) == lcma.parse_target(same)
-    assert lcma.parse_target(name).name == same
-
-
 @pytest.mark.parametrize(
     "path",
     [pytest.param(path, marks=[pytest.mark.slow] if place % 3 else []) for place, path in enumerate(STRUCTURED)],

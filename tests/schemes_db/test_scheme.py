@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.schemes_db import Z2, Q, costs
+from lcma.schemes_db import Q
 from lcma.schemes_db.factor import Factor
 from lcma.schemes_db.scheme import Scheme
 
@@ -83,27 +83,3 @@ def test_the_digest_is_pinned():
     one = Scheme.from_arrays(lcma.parse_target("1x1x1"), [[[-2]]], [[[3]]], [[[1]]])
     text = b"lcma-1 1x1x1 characteristic 0 rank 1 over 1\n1 1 0 1 0 1 0 -6"
     assert one.digest == hashlib.sha256(text).hexdigest()
-
-
-def test_over_z2_keeps_odd_coefficients_only():
-    target = lcma.parse_target("1x1x1")
-    assert Scheme.from_arrays(
-        target, [[[3]]], [[[1]]], [[[1]]], Q, denominators=(3, 1, 1)
-    ).over_z2().u.values.tolist() == [1]
-    assert Scheme.from_arrays(target, [[[1]]], [[[1]]], [[[1]]], Q, denominators=(2, 1, 1)).over_z2() is None
-    assert Scheme.from_arrays(target, [[[-3]]], [[[1]]], [[[2]]], Z2).w.nnz == 0
-
-
-@pytest.mark.parametrize(("name", "growth", "additions", "products", "one_level", "recursive"), [
-    ("strassen", 12, 18, (7, 0), "7/8", None), ("winograd", 18, 24, (7, 0), "7/8", None),
-    ("eca-stage1", None, 139, (24, 10), "29/64", "4/9"), ("eca-stage2", None, 133, (24, 10), "29/64", "4/9"),
-])  # fmt: skip
-def test_costs(name, growth, additions, products, one_level, recursive):
-    scheme = lcma.resolve(name)[0]
-    assert (costs.additions(scheme), costs.full_and_half(scheme)) == (additions, products)
-    assert str(costs.one_level_cost(scheme)) == one_level
-    cost = costs.recursive_cost(scheme)
-    assert (None if cost is None else str(cost)) == recursive
-    assert costs.exponent(scheme) == (None if growth is None else pytest.approx(np.log2(7)))
-    assert growth is None or costs.growth_factor(scheme) == growth
-    assert name != "strassen" or costs.nonzeros(scheme) == (12, 12, 12)

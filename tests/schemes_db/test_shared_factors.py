@@ -3,7 +3,6 @@
 from itertools import product
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -83,19 +82,6 @@ def test_products_of_a_sum_of_schemes_in_one_group_make_the_product_of_the_sum(s
     assert made.digest == full((2, 2, 6)).digest
 
 
-@pytest.mark.parametrize(("axis", "shape"), [("m", (3, 1, 1)), ("k", (1, 3, 1)), ("n", (1, 1, 3))])
-def test_every_axis_has_its_common_factor(axis, shape):
-    assert classes(full(shape)) == (Group(axis, (0, 1, 2)),)
-    assert classes(full((2, 2, 2))) == tuple(
-        Group(axis, numbers)
-        for axis, numbers in (
-            ("n", (0, 1)), ("n", (2, 3)), ("n", (4, 5)), ("n", (6, 7)),
-            ("m", (0, 4)), ("m", (1, 5)), ("m", (2, 6)), ("m", (3, 7)),
-            ("k", (0, 2)), ("k", (1, 3)), ("k", (4, 6)), ("k", (5, 7)),
-        )
-    )  # fmt: skip
-
-
 def test_no_groups_make_the_tensor_product_and_the_steps_make_it_again(strassen):
     outer = named("2x2x4-r14")
     groups = tuple(group for group in classes(outer) if group.axis == "n")
@@ -136,12 +122,6 @@ def test_the_best_groups_have_the_largest_gain(data):
         assert any(set(group.products) <= set(other.products) and other.axis == group.axis for other in found)
     reached = sum(gain(group.axis, len(group.products)) for group in chosen)
     assert reached == (exhaustive(found, gain) if found else 0)
-
-
-def test_the_text_of_groups():
-    groups = (Group("k", (5, 7)), Group("n", (0, 3)))
-    assert parse_groups(";".join(map(str, groups))) == groups
-    assert parse_groups("") == ()
 
 
 def test_another_basis_has_the_same_groups():
@@ -209,11 +189,6 @@ def test_schemes_of_one_shape_take_turns(strassen):
     expected = direct_sum(direct_sum(first, second, "n"), first, "n")
     assert made.digest == expected.digest
     assert lcma.check(made).ok
-
-
-def test_strassen_needs_smaller_products_of_padded_blocks(strassen):
-    shapes = product_shapes(strassen, ((4, 3), (4, 3), (4, 3)))
-    assert sorted(map(sorted, shapes)) == [[3, 3, 4]] * 3 + [[3, 4, 4]] * 3 + [[4, 4, 4]]
 
 
 def test_products_that_lose_a_factor_are_left_out(strassen):

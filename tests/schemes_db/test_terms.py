@@ -8,10 +8,9 @@ import pytest
 
 import lcma
 from lcma.errors import SchemeFormatError
-from lcma.schemes_db import Kind, Program, costs, parse_ring
+from lcma.schemes_db import Program, parse_ring
 from lcma.schemes_db.algebra import reverse, rotate, transpose
 from lcma.schemes_db.formats import lcma_json, parse_bytes, render
-from lcma.schemes_db.ranks import best_known
 from lcma.schemes_db.target import Target
 from lcma.verify import check_program, check_traced
 
@@ -31,35 +30,6 @@ def three_products(sign=1):
     for array, rows in zip(dense, factors, strict=True):
         array.reshape(3, -1)[:, :2] = rows
     return lcma.Scheme.from_arrays(target, *dense)
-
-
-def test_gram_is_the_lower_half_of_a_product_with_the_transpose():
-    target = lcma.parse_target("3x2x3:gram")
-    assert target.shared
-    assert target.block_recursive
-    assert target.c[0] == (Kind.LOWER, Kind.ABSENT, Kind.ABSENT)
-    assert target != lcma.parse_target("3x2x3:tri-out")
-    assert target.terms.tolist() == lcma.parse_target("3x2x3:tri-out").terms.tolist()
-    assert target.transposed().name == target.reversed().name == "3x2x3:gram:upper"
-
-
-def test_products_of_a_sum_with_its_transpose_recurse():
-    scheme = lcma.naive(lcma.parse_target("2x2x2:gram"))
-    certificate = lcma.certify(scheme, METHODS)
-    assert (certificate.target, costs.gram_products(scheme)) == ("2x2x2:gram", 4)
-    assert costs.full_and_half(scheme) == (2, 4)
-    assert costs.gram_products(lcma.naive(lcma.parse_target("2x2x2:tri-out"))) == 0
-    assert best_known(scheme.target, scheme.ring).rank == 6
-    assert best_known(lcma.parse_target("4x4x4:gram"), scheme.ring).rank == 34
-
-
-@pytest.mark.parametrize("form", ["lcma-json", "lcma-npz"])
-@pytest.mark.parametrize("name", ["2x3x2:gram", "2x3x2:gram:upper"])
-def test_gram_schemes_are_written_and_read(name, form):
-    scheme = lcma.naive(lcma.parse_target(name))
-    (reading,) = parse_bytes(render(scheme, form))
-    assert reading.scheme.digest == scheme.digest
-    assert reading.scheme.target.shared
 
 
 def test_a_map_has_a_name_that_holds_all_of_it():

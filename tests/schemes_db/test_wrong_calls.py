@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 from ..refusal import refuses_as_said, wrong_calls
-from .archives import Evil, archive, header, json_with, npy, npz_with, pickled, zipped
+from .archives import Evil, archive, header, json_with, maple, npy, npz_with, pickled, sample, zipped
 
-MADE = {one.__name__: one for one in (Evil, archive, header, json_with, npy, npz_with, pickled, zipped)}
+CALLED = Evil, archive, header, json_with, maple, npy, npz_with, pickled, sample, zipped
+MADE = {one.__name__: one for one in CALLED}
 
 
 @wrong_calls(__file__)

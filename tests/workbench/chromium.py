@@ -5,6 +5,7 @@ import os
 import select
 import shutil
 import subprocess
+from pathlib import Path
 
 CHROMIUM = shutil.which("chromium")
 """None where it is not installed."""
@@ -23,6 +24,11 @@ FLAGS = (
 )
 TIMEOUT = 30
 """Seconds that Chromium may be silent before a test gives up."""
+
+
+def script(name):
+    """The expression of a file of this folder."""
+    return Path(__file__).with_name(f"{name}.js").read_text("utf-8")
 
 
 class Browser:

@@ -6,6 +6,7 @@ import math
 import os
 import pickle
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -116,27 +117,6 @@ def stored(tmp_path):
     return store
 
 
-MACHINE = {"code": "0", "machine": {"processor": "<b>CPU", "accelerator": "a GPU"}, "date": "2026-11-20T10:00:00+00:00"}
-BENCHMARKS = [
-    {
-        "suite": "causal",
-        "key": "QK float32",
-        "figures": {"ms": {"laderman": 250.0, "16 strips": 500.0, "no scheme": 1.0}, "baseline": "16 strips"},
-        "options": {"device": "cpu"},
-        **MACHINE,
-    },
-    {
-        "suite": "precision",
-        "key": "laderman 2 float32",
-        "figures": {"error": 5.4e-7, "classical_error": 2.5e-8},
-        "options": {"device": "cuda"},
-        **MACHINE,
-    },
-    {"suite": "causal", "key": "refused", "figures": {}, "refused": "too small", "options": {}, **MACHINE},
-]
-"""Rows of `lcma bench` of a site's schemes."""
-
-
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
     """The folder of a site of all kinds of schemes, and what its build returned; one worker builds it for all."""
@@ -174,7 +154,7 @@ def built_in(folder):
             catalog.measure(strassen.digest, HOSTILE, number / 7, "x", "<b>host", {"dtype": "f", "size": [2, 3, 4]})
         rows = folder / "rows"
         rows.mkdir()
-        (rows / "causal-cpu.jsonl").write_text("".join(json.dumps(row) + "\n" for row in BENCHMARKS))
+        shutil.copy(Path(__file__).with_name("site_rows.jsonl"), rows / "causal-cpu.jsonl")
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(build, "EVERY_FORMAT_LIMIT", 400)
             return build.build_site(folder / "out", catalog, results=rows)

@@ -13,7 +13,7 @@ from lcma.kernels.cuda import clock
 from lcma.kernels.planning.planner import decide
 from lcma.workbench.bench import machine, runner, suites
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
-from lcma.workbench.bench.contest import Contest, FlushedClock, Timing, paired_interval, within
+from lcma.workbench.bench.contest import Contest, FlushedClock, within
 from lcma.workbench.bench.gpu_layers import layer_cases, vendor_seconds
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.bench.machine import code_hash
@@ -138,12 +138,6 @@ def test_the_code_hash_sees_every_file_and_table(tmp_path, monkeypatch):
     assert code_hash(["a"]) == hashes[-1]
 
 
-def test_paired_intervals_hold_the_median():
-    slow, quick = Timing("slow", tuple(2.0 + 0.01 * i for i in range(15))), Timing("quick", (1.0,) * 15)
-    lower, upper = paired_interval(slow, quick)
-    assert 2.0 <= lower <= 2.07 <= upper <= 2.14
-
-
 def test_rounds_begin_with_another_contender_each():
     calls = []
     timings = Contest({name: lambda name=name: calls.append(name) for name in "abc"}, 4).run()
@@ -163,10 +157,6 @@ def test_nothing_is_timed_before_every_result_is_right():
     assert called == ["a", "b"]
     timings = Contest(calls, 1, judge=within(float, 3.0)).run()
     assert (timings.errors, called[2:]) == ({"a": 0.5, "b": 2.0}, ["a", "b", "a", "b", "b", "a"])
-
-
-def test_the_command_names_its_suites(run):
-    assert "causal      triangular products" in run.ok("bench")
 
 
 def test_a_suite_of_which_no_row_can_run_writes_nothing(run, tmp_path, counted):

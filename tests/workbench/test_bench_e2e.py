@@ -108,7 +108,3 @@ def test_twins_share_the_parameters(monkeypatch):
     assert not any(isinstance(module, FastLinear) for module in model.modules())
     assert len(twin.by_schemes(8)) == 14
     assert twin.by_schemes(16) == []
-
-
-def test_rows_are_of_every_model_and_dtype():
-    assert len(list(e2e.cases(Options("cuda")))) == 3 * 3 * 6 + 3

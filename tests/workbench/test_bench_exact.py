@@ -9,7 +9,6 @@ from lcma.errors import PlanError, VerificationError
 from lcma.kernels import BitMatrix
 from lcma.kernels.exact.naive import naive_bits
 from lcma.workbench.bench import exact_peers
-from lcma.workbench.bench.case import Options
 from lcma.workbench.bench.exact_peers import FFLAS, FLINT, M4RI, Peer, compiled
 from lcma.workbench.bench.suites import exact
 
@@ -97,13 +96,6 @@ def test_a_wrong_product_ends_the_row(monkeypatch):
     monkeypatch.setattr(exact, "Peer", lambda command, a, b, sizes, modulus, variant: stand_in(a, b, "wrong"))
     with pytest.raises(VerificationError, match="nothing was timed"):
         exact._over_library(FLINT, 24, "GF(101)", 2, 0, lambda text: None)
-
-
-def test_rows_are_chosen_by_size():
-    rows = {case.key: case for case in exact.cases(Options(sizes=(4096,)))}
-    assert len(rows) == 3 + 4 + 3 + len(exact.INTEGER_BITS)
-    assert [str(bar) for bar in rows["GF(2) 4096 over M4RI"].bars] == ["ratio >= 1.4"]
-    assert "GF(2) 4096 two threads over one" in rows
 
 
 def test_small_rows_run():

@@ -15,20 +15,6 @@ from lcma.workbench.bench.runner import chosen_cases, find_suite
 from lcma.workbench.bench.suites import blr, compress
 
 
-def test_the_table_has_the_papers_rows():
-    assert len(workloads.TABLE) == 16
-    assert [row.model for row in workloads.TABLE if row.structure("monarch") is None] == ["DiT-XL/2"] * 3
-    up = workloads.layer("Llama-7B", "gate_up")
-    assert up.structure("monarch").sizes == (11008, 4096, 16, 16, 96, 0)
-    assert up.structure("blast").sizes == (11008, 4096, 16, 16, 1488)
-    # The table's ranks halve the parameters of Llama-7B.
-    for name in ("qkvo", "gate_up", "down"):
-        row = workloads.layer("Llama-7B", name)
-        for kind in workloads.KINDS:
-            assert 0.49 < row.structure(kind).parameters / (row.inputs * row.outputs) < 0.53
-    assert workloads.layer("DiT-XL/2", "adaLN").tokens == (1,)
-
-
 def test_a_gpu_gets_every_row_with_its_bars_and_a_processor_those_of_moderate_sides():
     cases = chosen_cases(find_suite("blr"), Options("cuda"))
     keys = [case.key for case in cases]

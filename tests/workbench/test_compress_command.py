@@ -7,11 +7,11 @@ import pytest
 
 import lcma
 from lcma.kernels import safetensors
-from lcma.kernels.bfloat16 import bfloat16_bits, float32_of
-from lcma.kernels.block_low_rank import Blast, Monarch
 from lcma.kernels.compressed_files import structures_in
 from lcma.workbench import compression
 from lcma.workbench.compression import stored_weights
+
+from ..refusal import refuses, refuses_with
 
 
 def tensors(seed=0):
@@ -63,16 +63,6 @@ def test_every_kind_reports_its_layers_and_keeps_all_other_tensors(run, model, t
     assert not (tmp_path / "out.safetensors.layers").exists()
 
 
-def test_layers_have_configurations_of_their_own(run, model, tmp_path):
-    out, rest = tmp_path / "out.safetensors", ("--kind", "low-rank:rank=2")
-    layers = ("--layer", "up=monarch:blocks=2:rank=3", "--layer", "down=(1,8,6,2)(2,6,12,1)", "--layer", "h*=dense")
-    assert "2 of 2 layers" in run.ok("compress", model, "--out", out, *rest, *layers)
-    found = structures_in(out)
-    assert found["up"] == Monarch(24, 16, 2, 2, 3)
-    assert "".join(map(str, found["down"].patterns)) == "(1,8,6,2)(2,6,12,1)"
-    assert {"down.factors.0", "down.factors.1", "up.U", "up.V", "head.weight"} <= set(read(out))
-
-
 def test_biases_say_how_weights_are_stored(tmp_path):
     arrays = {"a.weight": np.zeros((4, 6), "f4"), "a.bias": np.zeros(6, "f4"), "b.weight": np.zeros((4, 4), "f4")}
     path = write(tmp_path / "conv1d.safetensors", arrays)
@@ -84,42 +74,6 @@ def test_biases_say_how_weights_are_stored(tmp_path):
     arrays |= {"c.weight": np.zeros((4, 6), "f4"), "c.bias": np.zeros(4, "f4")}
     mixed = stored_weights(write(tmp_path / "mixed.safetensors", arrays))
     assert [one.turned for one in mixed] == [True, False, False]
-
-
-def test_a_weight_stored_as_inputs_by_outputs_gives_the_same_factors(run, tmp_path):
-    arrays = tensors()
-    plain = write(tmp_path / "linear.safetensors", arrays)
-    turned = {name: np.ascontiguousarray(x.T) if name.endswith("weight") else x for name, x in arrays.items()}
-    conv = write(tmp_path / "conv1d.safetensors", turned)
-    for model, out in ((plain, "one"), (conv, "two")):
-        run.ok("compress", model, "--out", tmp_path / f"{out}.safetensors", "--kind", "low-rank:rank=3")
-    one, two = read(tmp_path / "one.safetensors"), read(tmp_path / "two.safetensors")
-    for name in ("up.U", "up.V", "down.U", "down.V"):
-        np.testing.assert_array_equal(one[name], two[name])
-
-
-def test_half_precision_is_kept_and_outputs_of_a_calibration_batch_are_compared(run, tmp_path):
-    arrays = {name: bfloat16_bits(x) for name, x in tensors().items()}
-    model, out = write(tmp_path / "half.safetensors", arrays, "BF16"), tmp_path / "out.safetensors"
-    x = np.random.default_rng(1).standard_normal((5, 16))
-    np.save(tmp_path / "x.npy", x)
-    options = ("compress", model, "--out", out, "--layer", "head=dense", "--kind", "low-rank:rank=4", "--calibration")
-    up, down = run.json(*options, tmp_path / "x.npy")["layers"]
-    there = safetensors.entries(out)
-    assert there["up.U"].kind == "BF16"
-    u, v = (float32_of(safetensors.read(out, there[name])).astype(float) for name in ("up.U", "up.V"))
-    truth = x @ float32_of(arrays["up.weight"]).astype(float).T
-    assert up["output_error"] == pytest.approx(np.linalg.norm(x @ (u @ v).T - truth) / np.linalg.norm(truth))
-    assert down["output_error"] is None
-    by_name = write(tmp_path / "x.safetensors", {"down": np.ones((3, 24), np.float32)})
-    up, down = run.json(*options, by_name, "--force")["layers"]
-    assert (up["output_error"] is None, down["output_error"] > 0) == (True, True)
-
-
-def test_speeds_are_measured_where_asked(run, model, tmp_path):
-    options = ("--kind", "low-rank:rank=3", "--layer", "head=dense", "--measure", "--rounds", "2", "--batch", "32")
-    found = run.json("compress", model, "--out", tmp_path / "out.safetensors", *options)
-    assert all(layer["measured"] > 0 for layer in found["layers"])
 
 
 def test_a_broken_run_goes_on_where_it_stopped(run, model, tmp_path, monkeypatch):
@@ -154,51 +108,50 @@ def test_a_damaged_part_is_done_again(run, model, tmp_path, monkeypatch):
     assert run.json("compress", model, "--out", out, "--kind", "low-rank:rank=3")["resumed"] == len(parts) - 1
 
 
-def test_a_dry_run_shows_layers_and_structures(run, model):
-    rows = run.json("compress", model, "--kind", "blast:blocks=4", "--dry-run")["layers"]
-    assert [row["layer"] for row in rows] == ["up", "down", "head"]
-    assert rows[0]["structures"] == [Blast(24, 16, 4, 4, 3).name]
-    assert "blocks = 4 must divide" in rows[2]["skipped"]
-
-
-def test_a_model_takes_its_compressed_layers_back(run, tmp_path):
+@pytest.fixture
+def net():
+    """net(): a new model of two layers with the same weights; net(twice=True): one of them stands in it twice."""
     torch = pytest.importorskip("torch")
 
-    def net():
+    def made(twice=False):
         torch.manual_seed(0)
-        layers = {"up": torch.nn.Linear(16, 24), "act": torch.nn.GELU(), "down": torch.nn.Linear(24, 16)}
-        return torch.nn.Sequential(__import__("collections").OrderedDict(layers))
+        found = torch.nn.ModuleDict({"up": torch.nn.Linear(16, 24), "down": torch.nn.Linear(24, 16)})
+        return torch.nn.ModuleDict({**found, "again": found["up"]}) if twice else found
 
-    arrays = {name: x.numpy() for name, x in net().state_dict().items()}
-    model, out = write(tmp_path / "net.safetensors", arrays), tmp_path / "out.safetensors"
+    return made
+
+
+@pytest.fixture
+def stored(net, tmp_path):
+    """The file of that model, and one for its compressed layers."""
+    state = {name: x.numpy() for name, x in net().state_dict().items()}
+    return write(tmp_path / "net.safetensors", state), tmp_path / "out.safetensors"
+
+
+def test_a_model_takes_its_compressed_layers_back(run, net, stored):
+    import torch
+
+    model, out = stored
     options = ("--kind", "monarch:blocks=2:budget=0.8", "--layer", "down=(1,8,6,2)(2,6,12,1)")
-    assert run("compress", model, "--out", out, *options)[0] == 0
+    run.ok("compress", model, "--out", out, *options)
     loaded, here = net(), net()
     assert lcma.load_compressed_(loaded, out) == ["up", "down"]
     config = {"up": lcma.CompressConfig("monarch", 0.8, 2), "down": lcma.CompressConfig.parse("(1,8,6,2)(2,6,12,1)")}
     reports = lcma.compress_(here, config)
     assert [report.skipped for report in reports] == [None, None]
     x = torch.randn(5, 16)
-    torch.testing.assert_close(loaded(x), here(x), rtol=1e-4, atol=1e-5)
-    with pytest.raises(lcma.PlanError, match="the model has no such linear layer"):
-        lcma.load_compressed_(torch.nn.Sequential(torch.nn.Linear(16, 24)), out)
-    with pytest.raises(lcma.SchemeFormatError, match="holds no compressed layers"):
-        lcma.load_compressed_(net(), model)
+    torch.testing.assert_close(*(one["down"](one["up"](x)) for one in (loaded, here)), rtol=1e-4, atol=1e-5)
+    other = torch.nn.Sequential(torch.nn.Linear(16, 24))
+    refuses("the model has no such linear layer", lcma.load_compressed_, other, out)
+    refuses_with(lcma.SchemeFormatError, "holds no compressed layers", lcma.load_compressed_, net(), model)
 
 
-def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_needed(run, tmp_path):
-    torch = pytest.importorskip("torch")
+def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_needed(run, net, stored):
+    import torch
 
-    def net():
-        torch.manual_seed(0)
-        found = torch.nn.ModuleDict({"up": torch.nn.Linear(16, 24), "down": torch.nn.Linear(24, 16)})
-        found["again"] = found["up"]
-        return found
-
-    state = {name: x.numpy() for name, x in net().state_dict().items() if "again" not in name}
-    model, out = write(tmp_path / "net.safetensors", state), tmp_path / "out.safetensors"
-    assert run("compress", model, "--out", out, "--kind", "monarch:blocks=2")[0] == 0
-    loaded, hooked, tied = net(), net(), net()
+    model, out = stored
+    run.ok("compress", model, "--out", out, "--kind", "monarch:blocks=2")
+    loaded, hooked, tied = (net(twice=True) for _ in range(3))
     loaded["down"].eval()
     assert lcma.load_compressed_(loaded, out) == ["up", "down"]
     assert loaded["again"] is loaded["up"]
@@ -207,6 +160,5 @@ def test_compressed_layers_go_into_shared_modules_and_not_where_a_weight_is_need
     hooked["down"].register_forward_hook(lambda *_: None)
     tied["down"].weight = torch.nn.Parameter(tied["up"].weight.detach().T)
     for other, reason in ((hooked, "it has forward hooks"), (tied, "its weight is tied: it is down.weight too")):
-        with pytest.raises(lcma.PlanError, match=f"in the model {reason}"):
-            lcma.load_compressed_(other, out)
+        refuses(f"in the model {reason}", lcma.load_compressed_, other, out)
         assert type(other["up"]) is torch.nn.Linear

@@ -36,7 +36,8 @@ def inputs(tmp_path, home, run):
     return folder
 
 
-WRITING = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))["writing"]
+COMMANDS_OF = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))
+WRITING = COMMANDS_OF["writing"]
 
 
 @pytest.mark.parametrize("line", WRITING)
@@ -67,42 +68,9 @@ def test_an_input_is_never_replaced(name, inputs, run, monkeypatch):
     os.link("a.npy", "hard.npy")
     os.link("m.safetensors", "hard.safetensors")
     before = {path.name: path.read_bytes() for path in inputs.iterdir()}
-    for line in (
-        f"convert s.exp {name} --to equations --force",
-        f"export s.exp --out {name} --force",
-        f"additions s.exp --time 1s --out {name} --force",
-        f"run s.exp a.npy a.npy --out {name} --force",
-        "run strassen a.npy a.npy --out hard.npy --force",
-        "structure a.npy --patterns (1,4,4,2)(2,4,4,1) --out hard.npy --force",
-        "compress m.safetensors --kind low-rank:rank=1 --out hard.safetensors --force",
-        "compress m.safetensors --kind low-rank:rank=1 --out m.safetensors --force",
-    ):
-        run.refused(3, "the same file as", *line.split())
+    for line in COMMANDS_OF["replacing"]:
+        run.refused(3, "the same file as", *line.replace("<>", name).split())
     assert before == {path.name: path.read_bytes() for path in inputs.iterdir()}
-
-
-def test_the_catalogue_is_never_replaced(home, run):
-    assert run("list")[0] == 0
-    run.refused(3, "the same file as", "export", "strassen", "--out", home / "data" / "catalog.db", "--force")
-    assert run("show", "strassen")[0] == 0
-
-
-def test_links_are_followed(inputs, run):
-    target, link, fresh = inputs / "target.exp", inputs / "link.exp", inputs / "fresh.exp"
-    target.write_text("old")
-    target.chmod(0o640)
-    link.symlink_to(target)
-    fresh.symlink_to("new.exp")
-    assert run("convert", inputs / "s.exp", link)[0] == 3
-    assert run("convert", inputs / "s.exp", link, "--force")[0] == run("convert", inputs / "s.exp", fresh)[0] == 0
-    assert link.is_symlink()
-    assert fresh.is_symlink()
-    assert target.read_text() == (inputs / "new.exp").read_text() == (inputs / "s.exp").read_text()
-    assert target.stat().st_mode & 0o777 == 0o640
-    loop = inputs / "loop"
-    loop.symlink_to(loop)
-    code, _, err = run("export", "strassen", "--out", loop)
-    assert (code, err.count("\n"), loop.is_symlink()) == (2, 1, True)
 
 
 def test_a_pipe_is_written_to(inputs, run):
@@ -115,14 +83,6 @@ def test_a_pipe_is_written_to(inputs, run):
     reader.join()
     assert got == [(inputs / "s.exp").read_bytes()]
     assert pipe.is_fifo()
-
-
-def test_a_device_is_written_to(inputs, run):
-    assert run("export", "strassen", "--out", "/dev/null")[0] == 0
-    code, _, err = run("export", "strassen", "--out", "/dev/full")
-    assert (code, err) == (2, "lcma: /dev/full can't be written: No space left on device\n")
-    assert os.path.exists("/dev/full")
-    assert not os.path.isfile("/dev/null")
 
 
 def _lcma(*arguments, **options):
@@ -151,40 +111,6 @@ def test_a_terminal_is_asked(inputs, answer, code):
     os.close(theirs)
     assert done.returncode == code
     assert there.read_text() == ("mine" if code else (inputs / "s.exp").read_text())
-
-
-def test_a_folder_of_files_is_written_whole_or_not_at_all(home, run, tmp_path, inputs):
-    assert run("add", inputs / "s.exp", "--name", "mine", "--keep-both")[0] == 0
-    assert run("compose", "2x2x9", "--add")[0] == 0
-    assert run("export", "--all", "--out", tmp_path / "all")[0] == 0
-    first, *others = sorted((tmp_path / "all").iterdir())
-    first.write_text("mine")
-    for path in others:
-        path.unlink()
-    assert run("export", "--all", "--out", tmp_path / "all")[0] == 3
-    assert [path.read_text() for path in (tmp_path / "all").iterdir()] == ["mine"]
-    assert run("export", "--all", "--out", tmp_path / "all", "--force")[0] == 0
-
-
-def test_a_run_does_not_begin_among_other_files(home, run, tmp_path):
-    for name in ("found.jsonl", "start.json", "state.npz"):
-        folder = tmp_path / name.replace(".", "-")
-        folder.mkdir()
-        (folder / name).write_text("mine")
-        for command in (("search", "2x2x2", "--rank", 7), ("improve", "2x2x2", "--time", "1s")):
-            run.refused(3, name, *command, "--out", folder)
-        assert (folder / name).read_text() == "mine"
-    (tmp_path / "file").write_text("mine")
-    assert run("search", "2x2x2", "--rank", 7, "--out", tmp_path / "file")[0] == 3
-    assert (tmp_path / "file").read_text() == "mine"
-
-
-def test_rows_of_a_bench_stand_beside_files_of_their_own(home, run, tmp_path):
-    (tmp_path / "choice-cpu.svg").write_text("mine")
-    code, _, err = run("bench", "choice", "--out", tmp_path)
-    assert (code, "choice-cpu.svg" in err, "--force" in err) == (3, True, True)
-    assert run("bench", "choice", "--out", tmp_path / "choice-cpu.svg")[0] == 3
-    assert (tmp_path / "choice-cpu.svg").read_text() == "mine"
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import ast
 import itertools
-import json
 import re
 import shlex
 import tomllib
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import click
 import pytest
-from click.shell_completion import ShellComplete
 
 import lcma
 from lcma.workbench.cli import ANYWHERE, COMMANDS, cli
@@ -26,7 +24,8 @@ def words_of_tests() -> tuple[frozenset[str], ...]:
     mistakes, commands = (tomllib.loads((TESTS / "workbench" / f"{name}.toml").read_text("utf-8")) for name in TABLES)
     pages = (path.read_text("utf-8").splitlines() for path in (TESTS / "workbench" / "sessions").glob("*.md"))
     sessions = (line for line in itertools.chain(*pages) if line.startswith("$ "))
-    tables = *mistakes.values(), commands["writing"], commands["tables"], commands["long"].values(), sessions
+    listed = (commands[name] for name in ("writing", "replacing", "tables"))
+    tables = *mistakes.values(), *listed, commands["long"].values(), sessions
     found = [frozenset(re.split(r"[\s=]+", line)) for line in itertools.chain(*tables)]
     for path in sorted(TESTS.rglob("*.py")):
         if path.name == Path(__file__).name:
@@ -83,26 +82,6 @@ def test_the_help_of_a_command_ends_with_two_examples_that_parse(run, name):
         command.make_context(name, arguments)
     assert {param.name for param in command.params} >= set(COMMANDS[name]["common"].split())
     assert run("help", name) == (0, text, "")
-
-
-def test_the_shell_completes_names_of_schemes_and_targets(home):
-    def completed(*words):
-        complete = ShellComplete(cli, {}, "lcma", "_LCMA_COMPLETE")
-        return [item.value for item in complete.get_completions(list(words[:-1]), words[-1])]
-
-    assert completed("show", "lader") == ["laderman", "lader"]  # the second: files that start with it
-    assert "4x4x4:tri-out" in completed("search", "4x4x4:")
-    assert completed("lis") == ["list"]
-    assert "--json" in completed("list", "--j")
-
-
-def test_json_may_stand_anywhere(run):
-    lines = [("--json", "same", "strassen", "winograd"), ("same", "--json", "strassen", "winograd")]
-    before, within = (run(*line) for line in lines)
-    assert before == within
-    assert json.loads(within[1])["relation"]
-    assert "--json (the rows as JSON)" in " ".join(run("list", "--help")[1].split())
-    assert "--json" not in run("rename", "--help")[1]
 
 
 def test_an_option_that_nobody_knows_is_found():

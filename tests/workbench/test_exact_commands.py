@@ -7,24 +7,18 @@ import lcma
 from lcma.kernels.exact.naive import naive_bits
 
 
-@pytest.fixture
-def files(tmp_path):
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 50, (40, 70)), rng.integers(0, 50, (70, 30))
-    np.save(tmp_path / "a.npy", a)
-    np.save(tmp_path / "b.npy", b)
-    return tmp_path, a, b
-
-
 @pytest.mark.parametrize("ring", ["Z2", "GF(101)"])
-def test_run_on_a_gpu_moves_files_there_and_back(files, run, monkeypatch, ring):
+def test_run_on_a_gpu_moves_files_there_and_back(tmp_path, run, monkeypatch, ring):
     """The transfers, with a strategy of a GPU that multiplies on the processor."""
     torch = pytest.importorskip("torch")
     from lcma.kernels.exact import tensors
     from lcma.workbench.commands import run as runs
     from lcma.workbench.products import Device
 
-    folder, a, b = files
+    rng = np.random.default_rng(0)
+    a, b, out = rng.integers(0, 50, (40, 70)), rng.integers(0, 50, (70, 30)), tmp_path / "c.npy"
+    np.save(tmp_path / "a.npy", a)
+    np.save(tmp_path / "b.npy", b)
     moved = runs.to_tensor
     monkeypatch.setattr(Device, "require", lambda device: None)
     monkeypatch.setattr(runs, "to_tensor", lambda matrix: moved(matrix, "cpu"))
@@ -34,7 +28,6 @@ def test_run_on_a_gpu_moves_files_there_and_back(files, run, monkeypatch, ring):
         out.copy_(torch.from_numpy(naive_bits(*bits).words.view(np.int64)))
 
     monkeypatch.setattr(tensors.BitTensorLeaf, "run", multiply)
-    arguments = ["run", "auto", str(folder / "a.npy"), str(folder / "b.npy"), "--ring", ring, "--device", "cuda"]
-    options = ["--strategy", "leaf", "--out", str(folder / "c.npy"), "--check"]
-    assert "transfers included" in run.ok(*arguments, *options)
-    assert np.array_equal(np.load(folder / "c.npy"), a @ b % (2 if ring == "Z2" else 101))
+    options = ("--ring", ring, "--device", "cuda", "--strategy", "leaf", "--out", out, "--check")
+    assert "transfers included" in run.ok("run", "auto", tmp_path / "a.npy", tmp_path / "b.npy", *options)
+    assert np.array_equal(np.load(out), a @ b % (2 if ring == "Z2" else 101))

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from lcma import kronecker
-from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern
-from lcma.kernels.structured.pattern import chain_reason, parse_patterns
+from lcma.kernels.kronecker import FactoredMatrix, Pattern
 from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 
 
@@ -16,16 +15,6 @@ from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 def files(stored):
     """A stored matrix, and inputs in both layouts."""
     return stored(kronecker, FactoredMatrix.random(kronecker.monarch(12, 24, 3)))
-
-
-def test_time_compares_with_every_baseline_that_can_run(run, files):
-    _, _, folder = files
-    for layout in ("bsf", "bsl"):
-        found = run.json("time", folder / "k.npz", "--batch", "64", "--rounds", "2", "--layout", layout)
-        assert found["kronecker"] == [[1, 4, 4, 3], [3, 4, 8, 1]]
-        assert [row["what"] for row in found["rows"]][-1] == "auto"
-        assert {"bmm", "einsum", "dense"} <= {row["what"] for row in found["rows"]}
-        assert all(row["relative_error"] < 1e-6 for row in found["rows"])
 
 
 def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
@@ -42,64 +31,6 @@ def test_a_baseline_that_cannot_run_is_left_out(run, files, monkeypatch):
     assert ("csr" in names, names[-1]) == (False, "auto")
     monkeypatch.setitem(kronecker.PRODUCTS, "bmm", fail)
     run.refused(3, "a library lacks the dtype", *arguments)
-
-
-def test_suggest_ranks_patterns_within_the_density(run):
-    base = ("suggest", "1024", "512")
-    rows = run.json(*base, "--density", "0.25", "--top", "50")["candidates"]
-    assert len(rows) > 5
-    seconds = [row["seconds"] for row in rows]
-    assert seconds == sorted(seconds)
-    for row in rows:
-        structure = KroneckerSparse(parse_patterns(row["patterns"]))
-        assert (structure.rows, structure.cols) == (1024, 512)
-        assert row["density"] == structure.density <= 0.25
-        assert len(structure.patterns) == 1 or chain_reason(structure.patterns) is None
-    text = run.said(0, *base, "--density", "0.25")
-    assert ("ratio to dense" in text, "padded" in text) == (True, False)
-    assert "192 x 128" in run.said(0, "suggest", "130", "97", "--density", "0.5")
-
-
-def test_structure_tells_error_and_speed_of_a_weight(run, tmp_path):
-    matrix = FactoredMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
-    np.save(tmp_path / "w.npy", matrix.dense())
-    rows = run.json("structure", tmp_path / "w.npy", "--density", "0.5", "--top", "99")["candidates"]
-    errors = {row["patterns"]: row["error"] for row in rows}
-    assert list(errors.values()) == sorted(errors.values())
-    assert errors["(1,16,16,4)(4,16,16,1)"] < 1e-12
-    assert max(errors.values()) > 0.1
-    pytest.importorskip("matplotlib")
-    assert "error" in run.ok("structure", tmp_path / "w.npy", "--density", "0.5", "--picture", tmp_path / "w.svg")
-    assert "<svg" in (tmp_path / "w.svg").read_text()
-
-
-def test_one_list_is_factorised_by_every_algorithm(run, tmp_path):
-    patterns = "(1,16,4,4)(4,4,16,1)"
-    matrix = FactoredMatrix.random(kronecker.monarch(64, 64, 4), dtype="float64")
-    np.save(tmp_path / "w.npy", matrix.dense())
-    arguments = ("structure", tmp_path / "w.npy", "--patterns", patterns)
-    found = run.json(*arguments, "--out", tmp_path / "k.npz")
-    rows = {row["by"]: row for row in found["algorithms"]}
-    assert set(rows) == {"hierarchical", "alternating"}
-    assert [row["error"] for row in found["algorithms"]] == sorted(row["error"] for row in rows.values())
-    assert rows["hierarchical"]["error"] <= rows["hierarchical"]["bound"] * (1 + 1e-9)
-    assert all(row["seconds"] > 0 and row["refused"] is None for row in rows.values())
-    assert found["speed"]["patterns"] == patterns
-    stored = kronecker.load(tmp_path / "k.npz").dense()
-    error = np.linalg.norm(stored - matrix.dense()) / np.linalg.norm(matrix.dense())
-    assert error == pytest.approx(min(row["error"] for row in rows.values()), rel=1e-6)
-    run.said(3, "structure", tmp_path / "w.npy", "--patterns", "(1,32,8,3)(6,4,16,1)", "--by", "hierarchical")
-    np.save(tmp_path / "v.npy", np.random.default_rng(0).standard_normal((96, 96)))
-    text = run.ok("structure", tmp_path / "v.npy", "--patterns", "(1,32,8,3)(6,4,16,1)")
-    assert "is not chainable" in text or "no integer" in text
-
-
-def test_the_patterns_of_the_paper_are_all_there():
-    found = paper_patterns()
-    assert len(found) == len(set(found)) == 627
-    assert [sum(low <= one.d <= high for one in found) for low, high in ((1, 1), (2, 12), (16, 128))] == [22, 301, 304]
-    assert max(max(one.rows, one.cols) for one in found) == 73_728
-    assert {one.b / one.c for one in found} == {0.25, 1.0, 4.0}
 
 
 def test_a_sample_is_the_same_for_a_seed_and_covers_the_strata():

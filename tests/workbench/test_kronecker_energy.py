@@ -7,7 +7,7 @@ import pytest
 
 from lcma.workbench import gpu_nvml
 from lcma.workbench.bench.ks_measures import energy_figures, energy_lines
-from lcma.workbench.bench.ks_patterns import energy_patterns, paper_patterns, sample
+from lcma.workbench.bench.ks_patterns import paper_patterns, sample
 from lcma.workbench.gpu_nvml import GpuMonitor, NvmlMeter, energy_of
 
 NAMES = {
@@ -131,13 +131,6 @@ def test_the_table_says_how_often_less_is_taken():
     assert "| float32 | bsl | min(bmm, einsum, bsr) | 2 | 50 | 1.08 | 72, 0.85 |" in lines
     assert "| float32 | bsf | bmm | 1 | not readable |  |  |" in lines
     assert rows[2]["figures"]["readable"] == "not readable"
-
-
-def test_the_patterns_of_energy_keep_to_the_bounds():
-    found = energy_patterns()
-    assert len(set(found)) == len(found)
-    assert {one.a for one in found} == {1, 4, 16, 32, 64}
-    assert max(max(one.rows, one.cols) for one in found) * 25_088 < 2**31
 
 
 def test_every_beginning_of_a_sample_is_spread_over_the_strata():

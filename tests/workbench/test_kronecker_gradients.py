@@ -8,7 +8,6 @@ import pytest
 from lcma.kernels.cuda import clock
 from lcma.kernels.kronecker import Pattern
 from lcma.kernels.structured.naive import multiply
-from lcma.workbench.bench.contest import Timing, paired_interval
 from lcma.workbench.bench.ks_measures import gradient_lines, permuted_product
 from lcma.workbench.bench.suites.ks import worth_timing
 
@@ -66,7 +65,3 @@ def test_a_hopeless_contender_has_few_rounds(monkeypatch):
     times = clock.interleaved({name: lambda name=name: name for name in spent}, 5, spent=0.1)
     assert {name: len(seconds) for name, seconds in times.items()} == {"quick": 5, "near": 5, "slow": clock.FEW}
     assert [statistics.median(seconds) for seconds in times.values()] == [1.0, 3.0, 40.0]
-
-
-def test_an_interval_is_of_the_rounds_of_both():
-    assert paired_interval(Timing("a", (2.0, 4.0, 9.0)), Timing("b", (1.0, 2.0))) == (2.0, 2.0)

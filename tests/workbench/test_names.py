@@ -1,17 +1,14 @@
 """Names, aliases and files of the catalogue: what a user types is found, and nothing in it reaches a terminal raw."""
 
-import json
-import sqlite3
 
 import numpy as np
 import pytest
 
 import lcma
-from lcma.errors import CatalogError, SchemeFormatError
+from lcma.errors import CatalogError
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.formats import lcma_json, render
-from lcma.schemes_db.names import checked_name, file_stem, is_start_of_digest, tidy_name, visible
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -25,29 +22,10 @@ def other(tmp_path):
     return path
 
 
-@pytest.mark.parametrize(
-    "name", ["\x1b[31mred", "two\nlines", "a" * 5000, "tab\there", "-option", " edge ", "bell\x07", ""]
-)
+@pytest.mark.parametrize("name", ["\x1b[31mred", "two\nlines", "a" * 5000, "tab\t", "-option", " edge ", "bell\x07"])
 def test_names_that_no_terminal_should_see_are_refused(run, other, name):
     code, _, err = run("add", other, "--keep-both", "--name", name)
-    if name:
-        assert code == 65
-        assert err.count("\n") == 1
-        assert err.isprintable() or err[:-1].isprintable()
-        with pytest.raises(SchemeFormatError):
-            checked_name(name)
-    assert checked_name("[/x] is text") == "[/x] is text"
-
-
-def test_a_row_with_control_characters_from_elsewhere_is_shown_escaped(run, other, home):
-    assert run("add", other, "--keep-both", "--name", "plain")[0] == 0
-    with sqlite3.connect(home / "data" / "catalog.db") as connection:
-        connection.execute("UPDATE schemes SET name = ? WHERE name = 'plain'", ("\x1b]0;x\x07\nname",))
-    connection.close()
-    for arguments in (("list",), ("list", "--csv")):
-        out = run.ok(*arguments)
-        assert "\x1b" not in out
-        assert "\\x1b]0;x\\x07\\nname" in out
+    assert (code, err.count("\n"), err[:-1].isprintable()) == (65, 1, True)
 
 
 def test_files_with_odd_names_are_added_listed_and_exported(run, tmp_path, other):
@@ -64,27 +42,6 @@ def test_files_with_odd_names_are_added_listed_and_exported(run, tmp_path, other
     assert run("export", "--all", "--out", folder)[0] == 0
     (written,) = folder.iterdir()
     assert written.name.isascii()
-
-
-def test_a_digest_has_64_digits_and_its_start_six_at_least():
-    assert [is_start_of_digest(text) for text in ("a" * 5, "a" * 6, "a" * 64, "a" * 65)] == [False, True, True, False]
-
-
-def test_the_digest_stands_once_in_the_name_of_a_file(run, tmp_path, other):
-    assert run("add", other, "--keep-both", "--name", "n" * 120)[0] == 0
-    folder = tmp_path / "out"
-    assert run("export", "--all", "--out", folder)[0] == 0
-    (first,) = folder.iterdir()
-    assert len(first.name) < 200
-    digest = lcma.load(first)[0].digest
-    assert file_stem(f"x-{digest[:12]}", digest) == f"x-{digest[:12]}"
-    assert run("rename", "n" * 120, first.stem)[0] == 0
-    assert run("export", "--all", "--out", tmp_path / "again")[0] == 0
-    (second,) = (tmp_path / "again").iterdir()
-    assert second.name.count(digest[:12]) == 1
-    assert tidy_name("a/../b\n") == "a/../b_"
-    assert file_stem("../../etc", digest) == f"_.._etc-{digest[:12]}"
-    assert visible("\u202eabc") == "\\u202eabc"
 
 
 def test_aliases_of_shipped_schemes_survive_new_package_data(home, monkeypatch):
@@ -108,30 +65,6 @@ def test_what_a_scheme_was_made_from_survives_a_better_one(home, other):
         catalog.add(better, lcma.certify(better), overwrite="improved")
         assert catalog.find("parent")[0].digest == parent.digest
         assert strassen.rank == 8
-
-
-def test_a_catalogue_damaged_in_the_middle_is_one_line(run, other, home):
-    assert run("add", other, "--keep-both")[0] == 0
-    path = home / "data" / "catalog.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    raw = bytearray(path.read_bytes())
-    for at in range(8192, len(raw) - 4096, 4096):
-        raw[at : at + 4096] = b"\xa5" * 4096
-    path.write_bytes(raw)
-    for arguments in (("list",), ("show", "3x3x3"), ("add", other), ("export", "--all", "--out", home / "x")):
-        run.refused(3, "move it away", *arguments)
-
-
-def test_a_file_of_finds_is_read(run, tmp_path):
-    scheme, certificate = lcma.resolve("laderman")
-    lines = tmp_path / "finds.jsonl"
-    record = {"round": 1, "walk": 2, "stage": 0, "scheme": lcma_json.to_json(scheme, certificate)}
-    lines.write_text(f"{json.dumps(record)}\n{json.dumps(record)}\n")
-    assert run.ok("verify", lines).count("OK 3x3x3 rank 23") == 2
-    lines.write_text(f"{json.dumps(record)}\n{json.dumps({'round': 1})}\n")
-    run.refused(65, ":2: an object without a scheme in it", "verify", lines)
 
 
 MEANINGS = ["3x3x3", "4x4x4:47", "2x2x2:tri-out", "5x5x5:anything", "mask:F", "cde7058114b1", "facade"]
@@ -158,13 +91,6 @@ def test_a_name_that_means_something_else_is_refused_on_the_way_in(name, sheared
     assert run("verify", named)[0] == 0
     with pytest.raises(lcma.CatalogError, match="means"), Catalog.open() as catalog:
         catalog.alias(name, sheared.digest)
-
-
-def test_a_file_that_is_called_like_a_target_gets_a_name_of_its_own(sheared, run, tmp_path):
-    path = tmp_path / "3x3x3.json"
-    path.write_text(lcma_json.render(sheared))
-    assert f"added 3x3x3-{sheared.digest[:12]} " in run.ok("add", path)
-    assert lcma.resolve("3x3x3")[0].target.name == "3x3x3"
 
 
 def test_names_in_the_file_of_the_catalogue_do_not_take_meanings_away(sheared, run):

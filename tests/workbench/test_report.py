@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 import lcma
-from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.costs import additions, full_and_half
 from lcma.schemes_db.ranks import format_of
 from lcma.schemes_db.shipped import shipped, shipped_names
+
+from .pages import table
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -22,29 +23,20 @@ def test_the_committed_page_is_what_the_command_writes(run, tmp_path, name):
     run.refused(2, "can't be written", "report", name, "--out", tmp_path / "page.md" / "x")
 
 
-def test_every_format_has_its_best_shipped_rank():
+def test_every_format_has_its_best_shipped_rank_and_every_structured_target_is_there():
     page = (DOCS / "catalogue.md").read_text()
-    rows = {cells[1]: cells for line in page.splitlines() if len(cells := [c.strip() for c in line.split("|")]) == 11}
-    rows.pop("format")
-    rows.pop("---")
+    rows = {row[0]: row for row in table(page, 9) if row[0] != "format"}
     assert len(rows) >= 20
     best = {}
-    for name in shipped_names():
-        scheme = shipped(name).scheme
+    for scheme in (shipped(name).scheme for name in shipped_names()):
+        assert scheme.target.is_general or f"| {scheme.target.name} |" in page
         if scheme.target.is_general and scheme.ring.name == "Z":
             best[scheme.target.name] = min(scheme.rank, best.get(scheme.target.name, scheme.rank))
-    assert {name: int(row[2]) for name, row in rows.items()} == best
+    assert {name: int(row[1]) for name, row in rows.items()} == best
     for row in rows.values():
-        known, gap = row[5].split(" / ")[0], row[6].split(" / ")[0]
-        assert int(row[2]) - int(known) == int(gap)
-
-
-def test_structured_targets_and_compositions_are_there():
-    page = (DOCS / "catalogue.md").read_text()
-    for name in shipped_names():
-        target = shipped(name).scheme.target
-        assert target.is_general or f"| {target.name} |" in page
-    assert parse_target("16x16x16").name in page
+        known, gap = row[4].split(" / ")[0], row[5].split(" / ")[0]
+        assert int(row[1]) - int(known) == int(gap)
+    assert "16x16x16" in page
 
 
 def test_figures_beside_the_best_known_are_those_of_our_schemes():
@@ -73,12 +65,6 @@ def test_the_fronts_hold_what_no_other_shipped_scheme_is_as_good_as():
             full, half = full_and_half(naive(lcma.parse_target(row[0].strip("`"))))
             assert row[1] == f"{full} + {half}"
             assert float(row[5].rstrip("%")) == pytest.approx(100 * merits(scheme)[1] / (full + half / 2), abs=0.06)
-
-
-def table(page, columns):
-    """The rows of the page's table of so many columns, its head first."""
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("| ")]
-    return [row for row in rows if len(row) == columns and row[0] != "---"]
 
 
 def figures(scheme):

@@ -7,7 +7,6 @@ import math
 import re
 import subprocess
 import sys
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -25,42 +24,11 @@ from lcma.workbench.site.fronts import fewest_additions, front_plot, records
 from lcma.workbench.site.heat import heat_maps
 from lcma.workbench.site.listing import listing
 
+from .pages import Page
+
 pytest.importorskip("jinja2")
 
 MAX_PAGE = 300_000
-VOID = {"meta", "link", "input", "br", "img", "hr"}
-
-
-class Page(HTMLParser):
-    """A strict reader: every element is closed in order, attributes and ids occur once."""
-
-    def __init__(self, path):
-        super().__init__(convert_charrefs=True)
-        self.open, self.ids, self.links, self.tags, self.text, self.labels = [], [], [], [], "", set()
-        self.feed(path.read_text(encoding="utf-8"))
-        self.close()
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        names = [name for name, _ in attrs]
-        assert len(names) == len(set(names)), (tag, names)
-        values = dict(attrs)
-        # A title inside a picture is not the page's.
-        self.tags.append(("tip" if tag == "title" and self.open[-1] in ("rect", "a") else tag, values))
-        self.ids += [values["id"]] if "id" in values else []
-        self.labels |= {values["for"]} if "for" in values else set()
-        self.links += [values[name] for name in ("href", "src") if name in values]
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.text += data
-
-    def of(self, tag):
-        return [values for name, values in self.tags if name == tag]
 
 
 @pytest.mark.parametrize("every", [10, pytest.param(1, marks=pytest.mark.slow)])
@@ -69,7 +37,7 @@ def test_pages_are_balanced_small_labelled_and_every_link_leads_somewhere(site, 
     paths = sorted((folder / "out").rglob("*.html"), key=lambda path: -path.stat().st_size)
     assert len(paths) == built.schemes + 2 > len(shipped_names())
     assert built.largest_page == paths[0].stat().st_size <= MAX_PAGE
-    page_at = functools.cache(Page)
+    page_at = functools.cache(Page.at)
     for path in {*paths[::every], *(folder / "out").glob("*.html"), *(folder / "out" / "schemes").glob("2x*.html")}:
         page = page_at(path)
         assert len(page.ids) == len(set(page.ids))
@@ -97,7 +65,7 @@ def test_pages_are_balanced_small_labelled_and_every_link_leads_somewhere(site, 
 
 def test_hostile_texts_stay_texts(site):
     out = site[0] / "out"
-    (page,) = [page for path in (out / "schemes").glob("2x3x4-*.html") if "alert(2)" in (page := Page(path)).text]
+    (page,) = [page for path in (out / "schemes").glob("2x3x4-*.html") if "alert(2)" in (page := Page.at(path)).text]
     assert "<script>alert(1)</script>\"'&</title><img src=x onerror=alert(2)>\ufffd\ufffd --> {{ 7 * 7 }}" in page.text
     assert page.of("script") == [{"src": "../static/site.js"}]
     assert "<" not in (out / "static" / "schemes.js").read_text()
@@ -118,19 +86,19 @@ def test_every_download_is_the_scheme_of_its_page(site):
 
 def test_family_and_measurements_are_shown(site):
     out = site[0] / "out" / "schemes"
-    strassen = Page(next(out.glob(f"*{lcma.resolve('strassen')[0].digest[:16]}.html")))
+    strassen = Page.at(next(out.glob(f"*{lcma.resolve('strassen')[0].digest[:16]}.html")))
     assert "Others made from it" in strassen.text
     assert "by tensor product" in strassen.text
     assert "by a split" in strassen.text
     assert strassen.text.count("2 x 3 x 4, f") == 60
     assert "14.14 x" in strassen.text
-    child = Page(next(out.glob("2x2x2-r9-*.html")))
+    child = Page.at(next(out.glob("2x2x2-r9-*.html")))
     assert "ffffffffffffffff not in this catalogue" in child.text
 
 
 def test_large_schemes_are_cut_and_say_so(site):
     (path,) = (site[0] / "out" / "schemes").glob("12x12x12*.html")
-    page = Page(path)
+    page = Page.at(path)
     assert "of 1728 products. All of them are in lcma-json" in page.text
     shown = len([values for values in page.of("th") if values["scope"] == "row"])
     assert 50 < shown < 1728
@@ -252,11 +220,11 @@ def test_a_site_of_500_schemes_keeps_every_page_small(tmp_path, keep, monkeypatc
     assert built.schemes >= 500
     assert built.largest_page <= MAX_PAGE
     assert (tmp_path / "out" / "static" / "schemes.js").stat().st_size <= MAX_PAGE
-    assert len([Page(path) for path in (tmp_path / "out").rglob("*.html")]) == built.schemes + 2
+    assert len([Page.at(path) for path in (tmp_path / "out").rglob("*.html")]) == built.schemes + 2
 
 
 def test_the_index_has_all_formats_additions_fronts_and_records(site):
-    page = Page(site[0] / "out" / "index.html")
+    page = Page.at(site[0] / "out" / "index.html")
     heat = [values.get("class", "").split() for values in page.of("td")]
     assert sum("composed" in names for names in heat) > 30
     assert not [names for names in heat if names == ["open"]], "every format has a scheme or a composition"
@@ -280,7 +248,7 @@ def test_the_index_has_all_formats_additions_fronts_and_records(site):
 
 def test_rows_of_benchmarks_are_on_the_page_of_the_scheme_that_they_name(site):
     (path,) = (path for path in (site[0] / "out").rglob("*.html") if "16 strips" in path.read_text())
-    page = Page(path)
+    page = Page.at(path)
     assert "laderman" in page.text
     text = "".join(page.text.split())  # cells follow each other without a space
     assert "causal:QKfloat32250ms16strips:500ms<b>CPU2026-11-20" in text
@@ -324,13 +292,13 @@ def test_a_site_inside_documentation_links_to_it(site, tmp_path, few_pages):
 
 
 def test_provenance_is_shown_as_steps(site):
-    page = Page(next((site[0] / "out" / "schemes").glob("5x5x5-r93-*.html")))
+    page = Page.at(next((site[0] / "out" / "schemes").glob("5x5x5-r93-*.html")))
     assert "Repeat them: lcma show" in page.text
     assert "search" in page.text
 
 
 def test_the_page_that_verifies_has_the_scripts_and_no_other(site):
-    page = Page(site[0] / "out" / "verify.html")
+    page = Page.at(site[0] / "out" / "verify.html")
     assert page.of("script") == [{"src": "static/verify.js"}, {"src": "static/verify_page.js"}]
     assert "noscript" in {tag for tag, _ in page.tags}
     assert "fetch(" not in (site[0] / "out" / "static" / "verify.js").read_text()

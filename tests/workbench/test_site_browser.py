@@ -6,6 +6,8 @@ import pytest
 
 import lcma
 
+from .chromium import script
+
 
 @pytest.mark.parametrize("width", [1400, 400])
 def test_no_page_has_an_error_or_is_wider_than_the_window(browser, site, width):
@@ -17,43 +19,12 @@ def test_no_page_has_an_error_or_is_wider_than_the_window(browser, site, width):
     assert browser.js("document.title")
 
 
-READABLE = """(() => {
-  const parse = (color) => (color.match(/[\\d.]+/g) || []).map(Number);
-  const linear = (c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  const light = ([r, g, b]) => 0.2126 * linear(r / 255) + 0.7152 * linear(g / 255) + 0.0722 * linear(b / 255);
-  const bad = [];
-  let seen = 0;
-  for (const element of document.querySelectorAll("main *, header *, footer")) {
-    const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
-    const style = getComputedStyle(element);
-    if (!own || element.closest("svg, sub, .unseen, noscript, .skip, option")) continue;
-    if (!element.getClientRects().length) continue;
-    seen += 1;
-    let behind = element;
-    while (behind && (parse(getComputedStyle(behind).backgroundColor)[3] ?? 1) === 0) behind = behind.parentElement;
-    const pair = [parse(style.color), parse(behind ? getComputedStyle(behind).backgroundColor : "rgb(255, 255, 255)")];
-    const [low, high] = pair.map(light).sort((x, y) => x - y);
-    const ratio = (high + 0.05) / (low + 0.05);
-    const size = parseFloat(style.fontSize);
-    if (ratio < 4.5 || size < 14) bad.push([element.outerHTML.slice(0, 80), ratio, size]);
-  }
-  return seen > 50 ? bad.slice(0, 5) : ["too few texts", seen];
-})()"""
-
-
 @pytest.mark.parametrize("dark", [False, True])
 def test_texts_are_large_and_have_contrast(browser, site, dark):
     out = site[0] / "out"
     for path in (out / "index.html", *sorted((out / "schemes").glob("4x4x4*.html"))):
         browser.open(path, 400, dark)
-        assert browser.js(READABLE) == [], path
-
-
-ROWS = """(() => {
-  const { fields, rows } = window.LCMA_SCHEMES;
-  return rows.map((row) => Object.fromEntries(fields.map((field, i) => [field, row[i]])));
-})()"""
-"""The rows of the list as objects."""
+        assert browser.js(script("readable")) == [], path
 
 
 def test_the_list_is_used_from_the_keyboard_alone(browser, site):
@@ -95,7 +66,7 @@ def test_the_list_is_used_from_the_keyboard_alone(browser, site):
     browser.press(" ")
     assert browser.js("document.getElementById('best').checked")
     # The list shows its first rows only: the filter is seen in what they are and in their number, not in how many show.
-    over_z = [row for row in browser.js(ROWS) if row["ring"] == "Z"]
+    over_z = [row for row in browser.js(script("rows")) if row["ring"] == "Z"]
     best = [row["page"] for row in over_z if row["best"]]
     assert 0 < len(best) < len(over_z)
     assert browser.js("document.getElementById('count').textContent") == f"{len(best)} of {every} schemes."
@@ -157,20 +128,12 @@ def test_a_scheme_is_verified_in_the_page_from_the_keyboard(browser, site):
     assert not browser.faults()
 
 
-LINKS = """(() => {
-  const links = [...document.querySelectorAll("a[href], button, input[type=file], textarea")];
-  window.LINKS = links.filter((link) => link.getClientRects().length && !link.disabled);
-  document.activeElement.blur();
-  return window.LINKS.length;
-})()"""
-
-
 @pytest.mark.parametrize("width", [1400, 400])
 def test_every_link_and_button_is_reached_by_tab(browser, site, width):
     out = site[0] / "out"
     for path in (out / "index.html", out / "verify.html", min((out / "schemes").glob("4x4x4*.html"))):
         browser.open(path, width)
-        count = browser.js(LINKS)
+        count = browser.js(script("links"))
         reached = set()
         for _ in range(count + 40):  # radio groups, selects and scrolling regions have a stop too
             browser.press("Tab")
