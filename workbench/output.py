@@ -152,10 +152,20 @@ def data_rows(name: str) -> list[dict[str, str]]:
     return list(csv.DictReader(text.splitlines()))
 
 
+def template(name: str) -> str:
+    """The text of templates/NAME.md."""
+    return (resources.files(__package__) / "templates" / f"{name}.md").read_text(encoding="utf-8")
+
+
 def page(name: str, **parts: object) -> str:
     """A page of Markdown: the template of this name with tables and figures in its places; a part may be empty."""
-    text = (resources.files(__package__) / "templates" / f"{name}.md").read_text(encoding="utf-8")
-    return re.sub(r"\n{3,}", "\n\n", text.format(**parts))
+    return re.sub(r"\n{3,}", "\n\n", template(name).format(**parts))
+
+
+def sections(name: str) -> dict[str, str]:
+    """The texts of templates/NAME.md by their headings."""
+    _, *parts = re.split(r"^## (.+)\n", template(name), flags=re.M)
+    return {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 UNITS: dict[str, Callable[[Any], Any]] = {

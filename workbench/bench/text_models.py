@@ -54,8 +54,7 @@ class TextModel(nn.Module):
         x = self.embedding(given) + self.place.weight[: given.shape[1]]
         for one in self.blocks:
             x = one(x)
-        logits: Tensor = self.head(self.norm(x))
-        return logits
+        return self.head(self.norm(x))
 
 
 def train(

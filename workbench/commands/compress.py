@@ -32,7 +32,7 @@ from ..products import DEVICE, Device
 from ..progress import CountedProgress
 
 
-@lcma_command("compress", json="the result")
+@lcma_command
 def command(
     *,
     model: Path = argument("MODEL.safetensors"),
@@ -48,16 +48,6 @@ def command(
     resume: bool = option("--resume/--fresh", default=True),
     dry_run: bool = option(),
 ) -> None:
-    """Replace the linear weights of a stored model by structured ones, and report every layer.
-
-    Tensors NAME.weight of two dimensions are taken, but for embeddings and heads (embed, wte, wpe, lm_head), which
-    --layer can name. A bias says whether a weight is stored as nn.Linear's (outputs, inputs) or as Hugging Face's
-    Conv1D (inputs, outputs). OUT has the factors as NAME.U, NAME.V ... and every other tensor as it was;
-    lcma.load_compressed_(model, OUT) builds the layers. Errors are relative, in the Frobenius norm; speeds are over
-    the dense product.
-
-    Finished layers are kept in OUT.layers until OUT is written, and a broken run goes on from there.
-    """
     if out is None and not dry_run:
         raise click.UsageError("name the compressed model: --out OUT.safetensors, or give --dry-run")
     if out is not None:

@@ -32,16 +32,12 @@ from ..products import Device, gflops, sized_request
 from ..progress import Progress
 
 
-@lcma_command("demo", json="the result")
+@lcma_command
 def command(
     *,
     size: int = option(type=click.IntRange(64, 1 << 15), default=4096),
     rounds: int = option(type=click.IntRange(1, 100), default=3),
 ) -> None:
-    """Find, prove, store and run a scheme, in about a minute.
-
-    Three sizes are timed: a line says from about how many rows on schemes gain on this machine.
-    """
     if not wants_json():
         demo(size, rounds)
         return

@@ -29,13 +29,12 @@ BASE = ("numpy", "numba", "sympy", "networkx", "ortools", "click", "rich", "thre
 PACKAGES = (*BASE, "torch", "triton", "numba-cuda")
 
 
-@lcma_command("doctor", json="the result")
+@lcma_command
 def command(
     *,
     measured: bool = option("--profile"),
     device: str | None = option(type=Choice(["cpu", "cuda"])),
 ) -> int:
-    """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:
         return max(_measure(one) for one in _devices(device))
     proofs = {name: check(shipped(name).scheme).ok for name in shipped_names()}

@@ -92,7 +92,7 @@ _RECORD_COLUMNS = (*_COLUMNS[1:5], "gap", *_COLUMNS[5:7], "fewest additions", "s
 _BEST_FIRST = attrgetter("entry.rank", "entry.full_products", "entry.additions", "entry.digest")
 
 
-@lcma_command("list", json="the rows")
+@lcma_command
 def command(
     *,
     target: Target | None = argument("[TARGET]", type=TARGET),
@@ -106,7 +106,6 @@ def command(
     records: bool = option(),
     as_csv: bool = option("--csv"),
 ) -> None:
-    """List the schemes of the catalogue."""
     with Catalog.open() as catalog:
         every = (SchemeRecord(entry, catalog) for entry in catalog.entries(target.name if target else None))
         schemes = [one for one in every if all(holds(one) for holds in filters)]

@@ -16,12 +16,8 @@ _MEANING = {
 }
 
 
-@lcma_command("same", json="the result")
+@lcma_command
 def command(*, first: str = argument("SCHEME"), second: str = argument("SCHEME")) -> int:
-    """Compare two schemes up to change of basis and permutation of roles.
-
-    Exit code 0 unless they are proven different (1).
-    """
     schemes = [scheme_argument(text)[0] for text in (first, second)]
     verdict = relation(*schemes)
     data = {"relation": verdict, "digests": [scheme.digest for scheme in schemes]}

@@ -26,7 +26,7 @@ from ..products import Sizes, causal_name, require_memory, sizes_given
 from ..progress import CountedProgress
 
 
-@lcma_command("tune", json="the result")
+@lcma_command
 def command(
     *,
     arguments: tuple[str, ...] = argument("[M K N|K]"),
@@ -37,13 +37,6 @@ def command(
     budget: float | None = option(type=DURATION),
     again: bool = option(),
 ) -> None:
-    """Measure the best candidates for a product, and use the measured times in later plans.
-
-    The product is M x K by K x N, or that of a stored matrix K, as for `lcma plan`; SHAPES.csv has a line
-    m,k,n[,dtype,causal] for each of many. The candidates that are predicted to be fastest, and the baseline, are
-    checked and run in turn; the medians are stored beside the machine's profile. Products that were measured before
-    are skipped, so that the same command continues where it was stopped.
-    """
     if (file is None) == (not arguments):
         raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
     if (matrix := product.factored(arguments)) is not None:

@@ -94,7 +94,7 @@ def _process(module: str, argument: dict[str, Any], say: Say) -> Any:
 
 
 def _loop(task: dict[str, Any], say: Say) -> Figures:
-    figures: dict[str, Any] = _process("hand_loop", task, say)
+    figures = _process("hand_loop", task, say)
     return figures | {"over_share": figures["over_s"] / figures["allowed_s"]}
 
 
