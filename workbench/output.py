@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
+from operator import attrgetter
 from typing import Any
 
 import click
@@ -146,9 +147,14 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> 
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
-def data_rows(name: str) -> list[dict[str, str]]:
-    """The rows of data/NAME.csv."""
-    text = (resources.files(__package__) / "data" / f"{name}.csv").read_text(encoding="utf-8")
+def titled(table: str, rows: Iterable[Iterable[object]]) -> str:
+    """A table of Markdown under the titles of `columns_of`."""
+    return markdown_table([one["title"] for one in columns_of(table)], rows)
+
+
+def data_rows(name: str, package: str = __package__) -> list[dict[str, str]]:
+    """The rows of data/NAME.csv of a package."""
+    text = (resources.files(package) / "data" / f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 
@@ -188,6 +194,11 @@ def columns_of(table: str) -> list[dict[str, str]]:
     last; those of `prose` hold sentences.
     """
     return [one for one in data_rows("columns") if one["table"] == table]
+
+
+def readers(table: str) -> dict[str, Callable[[Any], Any]]:
+    """What reads each column of a table off an object, by title: there the paths are those of attributes."""
+    return {one["title"]: attrgetter(one["figure"]) for one in columns_of(table)}
 
 
 def form_text(value: Any, form: str) -> Any:

@@ -16,7 +16,7 @@ from ...schemes_db import Target, costs, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ..help import lcma_command
 from ..options import TARGET, Meaning, argument, option
-from ..output import columns_of, print_csv, print_json, print_table, wants_json
+from ..output import print_csv, print_json, print_table, readers, wants_json
 from ..scheme_record import SchemeRecord
 
 _READ: dict[str, Callable[[SchemeRecord], Any]] = {
@@ -30,11 +30,7 @@ _READ: dict[str, Callable[[SchemeRecord], Any]] = {
     "recursive": lambda row: costs.recursive_cost(row.scheme),
 }
 
-_STORED: dict[str, Callable[[SchemeRecord], Any]] = {
-    one["title"]: attrgetter(one["figure"]) for one in columns_of("fields")
-}
-
-FIELDS = dict(sorted((_READ | _STORED).items()))
+FIELDS = dict(sorted((_READ | readers("fields")).items()))
 """What a filter may name: figures, texts, and `ternary`, which is true or false."""
 
 TEXTS = ("coefficients", "command", "digest", "kind", "name", "origin", "proof", "ring", "source", "target")
