@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...kernels.structured.pattern import parse_patterns
-from .table import ints, table
+from .table import rows
 
 Build = Callable[[str, int, int], nn.Module]
 """Builds the linear layer of a place in a block ("qkv", or "q", "k", "v"; "o", "gate", "up", "down", ...) for numbers
@@ -92,8 +92,9 @@ def _layers_of(text: str) -> dict[str, Any]:
 
 def models(suite: str) -> dict[str, Sizes]:
     """The transformers of a suite, by name: rows of data/transformers.csv."""
-    readers = {"tuple[int, int, int, int]": ints, "Mapping[str, Any]": _layers_of}
-    return {one.name: one for one in table(Sizes, "transformers", **readers) if one.suite == suite}
+    known = [one._replace(layers=_layers_of(one.layers or ""))._asdict() for one in rows("transformers")]
+    stated = ({name: value for name, value in one.items() if value is not None} for one in known)
+    return {one["name"]: Sizes(**one) for one in stated if one["suite"] == suite}
 
 
 class AttentionCore(nn.Module):
