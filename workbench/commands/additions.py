@@ -39,8 +39,7 @@ def command(
     if every:
         _compare(seconds or 0.0, seed, as_is, jobs, out)
         return
-    if out is not None:
-        claim(out, schemes)
+    claim(out, schemes)
     pool = pool_argument(schemes)
     best = fewest_additions(pool, seconds=10.0 if seconds is None else seconds, seed=seed, jobs=jobs, flips=not as_is)
     fresh = best.scheme not in pool

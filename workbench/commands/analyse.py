@@ -22,8 +22,7 @@ def command(
     errors: bool = option(),
     picture: Path | None = option(metavar="FILE"),
 ) -> None:
-    if picture is not None:
-        claim(picture)
+    claim(picture)
     found = analysis(names or DEFAULT_SCHEMES, levels, errors)
     if picture is not None:
         with writing(picture):

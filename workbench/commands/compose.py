@@ -42,8 +42,7 @@ def command(
     wanted = parse_target(str(target))
     if not wanted.is_general:
         raise TargetError(f"compositions are known for general targets only, not {wanted}")
-    if out is not None:
-        claim(out)
+    claim(out)
     with Catalog.open() as catalog:
         part = best_composition(wanted.shape, catalog.best_ranks(ring), ring)
         whose = {entry.digest[:16]: entry for entry in catalog.entries()}

@@ -36,7 +36,8 @@ def command(
     device: str | None = option(type=Choice(["cpu", "cuda"])),
 ) -> int:
     if measured:
-        return max(_measure(one) for one in _devices(device))
+        here = ("cpu",) if device_reason() else ("cpu", "cuda")
+        return max(_measure(one) for one in ((device,) if device else here))
     proofs = {name: check(shipped(name).scheme).ok for name in shipped_names()}
     with Catalog.open() as catalog:
         path, entries = catalog.path, catalog.entries()
@@ -57,14 +58,6 @@ def command(
     versions = ", ".join(f"{key} {text or '-'}" for key, text in packages.items())
     answer(facts, "\n".join(f"{name + ':':<24}{value}" for name, value in {**facts, "packages": versions}.items()))
     return 0 if all(proofs.values()) else 1
-
-
-def _devices(chosen: str | None) -> tuple[str, ...]:
-    """Return the devices to measure: the chosen one, else the processor, and the GPU if there is one."""
-    if chosen is not None:
-        return (chosen,)
-
-    return ("cpu",) if device_reason() else ("cpu", "cuda")
 
 
 def _measure(device: str) -> int:

@@ -37,8 +37,7 @@ def command(
     if records:
         _export_records(format_, Path(str(out)))
         return 0
-    if out is not None:
-        claim(out, [str(scheme)])
+    claim(out, [str(scheme)])
     found, certificate = scheme_argument(str(scheme))
     content = render(found, format_, certificate)
     if out is None:

@@ -20,8 +20,7 @@ def command(
     folders: tuple[Path, ...] = argument("DIR..."),
     out: Path | None = option(metavar="FILE"),
 ) -> None:
-    if out is not None:
-        claim(out, [path for folder in folders for path in folder.glob("*")])
+    claim(out, [path for folder in folders for path in folder.glob("*")])
     runs, finds = merge(folders, out, replace=True)
     fresh = keep_finds(finds, every=True).count(KEPT)
     digests, ranks = [found.scheme.digest for found in finds], [found.scheme.rank for found in finds]

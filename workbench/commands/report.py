@@ -38,8 +38,7 @@ def command(
     if subject == "figures":
         _write_figures(results, out or Path("docs/figures"))
         return
-    if out is not None:
-        claim(out, results.glob("*.jsonl"))
+    claim(out, results.glob("*.jsonl"))
     page = PAGES[subject]() if subject in PAGES else FROM_ROWS[subject](results)
     if out is None:
         click.echo(page, nl=False)

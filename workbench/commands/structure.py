@@ -38,7 +38,7 @@ def command(
     out: Path | None = option(metavar="K.npz"),
     picture: Path | None = option(metavar="FILE.svg"),
 ) -> None:
-    for path in filter(None, (out, picture)):
+    for path in (out, picture):
         claim(path, [file_of(weight)])
     operand = read_operand(weight)
     matrix = operand.widened()

@@ -35,7 +35,6 @@ def command(
     matrix = product.factored([scheme], record=record)
     digest: str | None = None
     factors: Any = None
-    about: dict[str, Any]
     if matrix is not None:
         text = AUTO if named is None else named
         if text == AUTO and levels:
@@ -45,7 +44,8 @@ def command(
         request = product.request_by(matrix)
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         patterns = [one.sizes for one in matrix.patterns]
-        about = {"structure": matrix.structure.name, "kronecker": patterns, "layout": product.layout or "bsf"}
+        layout = product.layout or "bsf"
+        about: dict[str, Any] = {"structure": matrix.structure.name, "kronecker": patterns, "layout": layout}
         about["size"] = request.shape
     else:
         if named not in (None, scheme) and scheme != AUTO:
@@ -70,13 +70,8 @@ def command(
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
         _record(digest, found, request)
-    about |= {
-        "dtype": request.dtype,
-        "precision": request.precision,
-        "device": str(device),
-        "batch": product.batch,
-        "rounds": rounds,
-    }
+    about |= {"dtype": request.dtype, "precision": request.precision, "device": str(device)}
+    about |= {"batch": product.batch, "rounds": rounds}
     _show(found, request, about, device)
 
 
