@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import wraps
@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ..products import Sizes
-from .picture import ratios
+from .picture import Rows, ratios
 from .table import rows
-
-Rows = Sequence[Mapping[str, Any]]
 
 Figures = Mapping[str, Any]
 """The figures of a case: names to numbers, texts, or lists of them; serializable as JSON."""

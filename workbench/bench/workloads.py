@@ -12,12 +12,11 @@ from typing import Any
 
 from ...kernels.block_low_rank import Blast, LowRank, Monarch
 from ...kernels.structured.block_low_rank import BlockLowRank
+from .ks_patterns import GOLDEN
 from .table import rows
 
 MODEL_ROWS = range(512, 20481, 512)
 """The values of M that the paper uses for every layer: 24 layers x 40 = 960 products."""
-
-GOLDEN = 0.6180339887498949
 
 
 LAYERS = rows("workloads")

@@ -168,12 +168,10 @@ def read_shapes(path: Path) -> list[ShapeRow]:
         with open(path, encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream, skipinitialspace=True)
             columns = [name.strip() for name in reader.fieldnames or ()]
-            missing, unknown = set(NEEDED) - set(columns), set(columns) - set(KNOWN)
-            if missing or unknown:
-                fault = (
-                    f"lacks the column {min(missing)}" if missing else f"has an unknown column {min(unknown)[:40]!r}"
-                )
-                raise SchemeFormatError(f"{fault}; the first line must be m,k,n[,dtype,causal]", path, 1)
+            faults = [f"lacks the column {name}" for name in sorted(set(NEEDED) - set(columns))]
+            faults += [f"has an unknown column {name[:40]!r}" for name in sorted(set(columns) - set(KNOWN))]
+            if faults:
+                raise SchemeFormatError(f"{faults[0]}; the first line must be m,k,n[,dtype,causal]", path, 1)
             reader.fieldnames = columns
             found: list[ShapeRow] = []
             for row in reader:

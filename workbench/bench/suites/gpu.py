@@ -17,7 +17,7 @@ from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....lazy import LateModule
-from ...gpu_profile import settled
+from ...gpu_profile import DTYPES, settled
 from ..case import Case, Figures, Options, Say, at_least, barred, cube, shown
 from ..contest import Call, Contest, CudaClock
 from ..gpu_8_bits import cases_of_8_bits
@@ -27,8 +27,6 @@ from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
 from ..table import rows
 
 ops: Any = LateModule("....kernels.torch.ops", __package__)
-
-DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
 SMALL = cube(64)
 """A product whose time is that of its launches."""
