@@ -12,7 +12,7 @@ import click
 from ...errors import PlanError
 from ...kernels.compressed_files import FinishedLayers
 from ...kernels.compression import CompressConfig
-from .. import compression as files
+from .. import compression
 from ..compression import Task
 from ..destination import claim
 from ..help import lcma_command
@@ -30,7 +30,7 @@ def command(
     out: Path | None = option(metavar="OUT.safetensors"),
     what: str = option("--kind", metavar="WHAT", default="low-rank"),
     layers: tuple[str, ...] = option("--layer", metavar="NAME=WHAT"),
-    layout: str = option(type=Choice(files.LAYOUTS), default="auto"),
+    layout: str = option(type=Choice(compression.LAYOUTS), default="auto"),
     calibration: str | None = option(metavar="X"),
     batch: int = option(type=click.IntRange(1, 1 << 20), default=1024),
     measure: bool = option(),
@@ -50,21 +50,21 @@ def command(
         chosen = dict(_layer(text) for text in layers)
     except PlanError as error:
         raise click.UsageError(str(error)) from None
-    for pattern in files.EMBEDDINGS:
+    for pattern in compression.EMBEDDINGS:
         chosen.setdefault(pattern, None)
     chosen.setdefault("*", rest)
-    tasks = files.planned(files.stored_weights(model, layout), chosen)
-    files.check_finite(model, tasks)
+    tasks = compression.planned(compression.stored_weights(model, layout), chosen)
+    compression.check_finite(model, tasks)
     if dry_run or out is None:
         _show_tasks(tasks)
         return
     if (reason := tasks[0].reason) and all(task.reason for task in tasks):
         raise PlanError(f"no layer would change: {tasks[0].weight.layer}: {reason}; lcma compress --dry-run shows all")
-    inputs = {} if calibration is None else files.calibration_inputs(calibration, tasks)
+    inputs = {} if calibration is None else compression.calibration_inputs(calibration, tasks)
     if device.kind == "cuda":
         device.require()
     store = FinishedLayers(out.with_name(f"{out.name}.layers"))
-    work = files.Compression(model, tasks, device, store, resume)
+    work = compression.Compression(model, tasks, device, store, resume)
     reports = []
     with device.current(), CountedProgress(len(tasks)) as progress:
         for report in work.run(inputs, batch, rounds if measure else None, progress.update):
@@ -72,7 +72,7 @@ def command(
             progress.step()
     work.write(out)
     about = {"model": str(model), "out": str(out), "batch": batch, "device": str(device), "resumed": work.resumed}
-    answer({**about, "layers": [asdict(report) for report in reports]}, lambda: files.show_layers(reports))
+    answer({**about, "layers": [asdict(report) for report in reports]}, lambda: compression.show_layers(reports))
     if not wants_json():
         click.echo(f"wrote {out}" + (f"; {work.resumed} layers were finished before" if work.resumed else ""), err=True)
 
