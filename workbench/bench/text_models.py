@@ -35,7 +35,8 @@ def texts() -> tuple[Tensor, Tensor]:
     """The help texts of the language (`pydoc_data.topics`) as bytes (n,): what is trained on, and what is held out."""
     joined = "\n".join(topics.topics.values()).encode()
     known = torch.frombuffer(bytearray(joined), dtype=torch.uint8).long()
-    return known.tensor_split([int(len(known) * (1 - HELD_OUT))])
+    end = int(len(known) * (1 - HELD_OUT))
+    return known[:end], known[end:]
 
 
 class TextModel(nn.Module):
