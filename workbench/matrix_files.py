@@ -76,14 +76,17 @@ def _converted(matrix: Matrix, dtype: str, file: str) -> Matrix:
     storage = np.dtype("float32" if dtype == "bfloat16" else dtype)
     with np.errstate(over="ignore", invalid="ignore"):
         found = matrix.astype(storage)
-    if storage.kind == "i" and not np.array_equal(found, matrix):
-        raise PlanError(f"{file} has entries that {dtype} does not hold")
-    stored = bfloat16_bits(found) if dtype == "bfloat16" else found
-    held = float32_of(stored) if dtype == "bfloat16" else found
-    narrower = dtype == "bfloat16" or (storage.kind != "i" and storage.itemsize < matrix.itemsize)
-    if narrower and not np.array_equal(np.isfinite(held), np.isfinite(matrix)):
+    if dtype == "bfloat16":
+        bits = bfloat16_bits(found)
+        if not np.array_equal(np.isfinite(float32_of(bits)), np.isfinite(matrix)):
+            raise PlanError(f"{file} has entries that are too large for bfloat16")
+        return bits
+    if storage.kind == "i":
+        if not np.array_equal(found, matrix):
+            raise PlanError(f"{file} has entries that {dtype} does not hold")
+    elif storage.itemsize < matrix.itemsize and not np.array_equal(np.isfinite(found), np.isfinite(matrix)):
         raise PlanError(f"{file} has entries that are too large for {dtype}")
-    return stored
+    return found
 
 
 def read_operand(text: str) -> Operand:
