@@ -10,7 +10,7 @@ from typing import Any
 from .bench.journal import Journal, Row
 from .bench.runner import find_suite, suite_names
 from .bench.workloads import KINDS
-from .output import cell, columns_of, figure, figure_at, form_text, markdown_table, page
+from .output import cell, columns_of, figure, figure_at, form_text, markdown_table, page, titled
 
 MAX_ROWS = 400
 """Rows of one suite that the page shows; the file has all."""
@@ -133,8 +133,7 @@ def _layers(rows: Sequence[Row]) -> dict[str, str]:
 def _table(name: str, rows: Iterable[Row]) -> str:
     """A table of `columns_of`; in the path of a figure * is the row's kind."""
     columns = columns_of(name)
-    cells = ([_figure(row, one["figure"], one["form"]) for one in columns] for row in rows)
-    return markdown_table([one["title"] for one in columns], cells)
+    return titled(name, ([_figure(row, one["figure"], one["form"]) for one in columns] for row in rows))
 
 
 def _figure(row: Row, path: str, form: str) -> object:

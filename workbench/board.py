@@ -13,9 +13,12 @@ from ..schemes_db.ranks import KnownRank, best_known, board
 from ..schemes_db.recipes import shape_text
 from ..schemes_db.uneven import Shape
 from ..verify import certify
+from .output import readers
 
 LARGEST = 16
 """The longest side of a format of the table."""
+
+_COLUMNS = readers("board")
 
 
 @dataclass(frozen=True)
@@ -56,13 +59,7 @@ class BoardCell:
 
     def to_json(self) -> dict[str, object]:
         """The cell as JSON values."""
-        return {
-            "format": self.name,
-            "rank": self.part.rank,
-            "table": self.known.rank,
-            "gap": self.gap,
-            "construction": self.construction,
-        }
+        return {name: read(self) for name, read in _COLUMNS.items()}
 
 
 def summary(cells: Sequence[BoardCell]) -> dict[str, Any]:

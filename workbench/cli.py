@@ -16,7 +16,7 @@ from ..errors import LcmaError, unknown_name
 from ..schemes_db.names import visible
 from ..version import __version__
 from . import interrupts
-from .help import ANYWHERE, COMMANDS, grouped, summary
+from .help import ANYWHERE, COMMANDS, TEXTS, grouped, summary
 from .output import JSON
 
 EXIT_REFUSED = 3
@@ -48,8 +48,7 @@ class _LazyGroup(click.Group):
             # value that the user has set stays. numpy's OpenBLAS has read the environment already:
             # `kernels.cpu.blas_threads` sets how long its threads spin.
             os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        command: click.Command = import_module(f".commands.{name}", __package__).command
-        return command
+        return import_module(f".commands.{name}", __package__).command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -59,7 +58,7 @@ class _LazyGroup(click.Group):
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise unknown_name("command", args[0], COMMANDS)
         name, command, rest = super().resolve_command(ctx, args)
-        if ctx.meta[JSON] and getattr(getattr(command, "callback", None), "json", None) is None:
+        if ctx.meta[JSON] and name and not COMMANDS[name]["json"]:
             raise click.UsageError(f"{name} has no --json", ctx)
         return name, command, rest
 
@@ -69,26 +68,16 @@ class _LazyGroup(click.Group):
                 formatter.write_dl([(name, summary(name)) for name in commands])
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.group(cls=_LazyGroup, context_settings=_SETTINGS, help=TEXTS["lcma"])
 @click.option("--json", is_flag=True, expose_value=False, help="The result as JSON on stdout. May stand anywhere.")
 @click.option("--wide", is_flag=True, expose_value=False, help="Show all columns of tables. May stand anywhere.")
 @click.option("--force", is_flag=True, expose_value=False, help="Replace files without a question. May stand anywhere.")
 @click.version_option(__version__, "-V", "--version", prog_name="lcma")
 def cli() -> None:
-    """Find lower-complexity matrix algorithms, prove them, keep them, and run them on real matrices.
-
-    A SCHEME is a name (strassen), a target (3x3x3: the best one shipped; 4x4x4:47: one of rank 47), the
-    start of a digest, naive:MxKxN, a composition 'strassen*laderman', or a scheme file.
-
-    Every COMMAND has --help, or `lcma help COMMAND`, with its options and two examples.
-
-    A file that exists is replaced with --force, or after a question at a terminal; an input never is.
-    Tables fit the terminal; --wide shows all columns. With --json stdout is the result for scripts; the
-    same --seed gives the same random choices.
-
-    Exit codes: 0 fine, 1 not a valid scheme, 2 usage, 3 refused, 65 unreadable input, 70 internal
-    error, 130 interrupted.
-    """
+    """The command `lcma`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

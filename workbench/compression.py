@@ -102,13 +102,9 @@ def stored_weights(path: Path, layout: str = "auto") -> list[StoredWeight]:
     if layout == "auto":
         said = {}
         for name, entry in found.items():
-            bias = known.get(f"{name}.bias")
-            if (
-                bias is not None
-                and entry.shape[0] != entry.shape[1]
-                and bias.shape in [(side,) for side in entry.shape]
-            ):
-                said[name] = bias.shape == (entry.shape[1],)
+            bias, (first, second) = known.get(f"{name}.bias"), entry.shape
+            if bias is not None and first != second and bias.shape in ((first,), (second,)):
+                said[name] = bias.shape == (second,)
         others = bool(said) and all(said.values())
         turned = {name: said.get(name, others) for name in found}
     return [StoredWeight(name, entry, turned[name]) for name, entry in found.items()]

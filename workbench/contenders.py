@@ -26,7 +26,7 @@ from ..schemes_db import Scheme
 from .bench.baselines import Baseline, kind_of, named_plan, prepared
 from .bench.contest import Call, Contest, Timing, clock_of, paired_interval, ratio_to, relative, require_right
 from .bench.machine import BUSY_SHARE
-from .bench.table import rows
+from .bench.table import LIMITS
 from .gpu_nvml import GpuState
 from .products import gflops, require_memory
 from .schemes import AUTO, planned_scheme
@@ -45,9 +45,6 @@ product of the operands as they are, and `fp8-vendor` where it can run."""
 OPTIONAL = ("bsr", "csr", "dense")
 """Baselines of Kronecker-sparse products that are left out where they cannot run after all: a library lacks the dtype,
 or the matrix does not fit in memory."""
-
-MAX_ERROR = {one.arithmetic: one.limit for one in rows("max_errors")}
-"""A contender with a larger relative error, in the Frobenius norm, is wrong; integers must be exact."""
 
 SPENT = 0.1
 """Seconds of a contender's turn on a GPU: long enough for the power limit to be felt."""
@@ -161,7 +158,7 @@ class PlanContest:
 
 def max_error(request: Request) -> float:
     """The largest relative error, in the Frobenius norm, of a correct product; 0 for integers."""
-    return MAX_ERROR.get(request.arithmetic, 0.0)
+    return LIMITS["product"].get(request.arithmetic, 0.0)
 
 
 def contest_of(
@@ -203,12 +200,11 @@ def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Base
 def _shown(plan: Plan | Baseline) -> str:
     """The candidate; of a processor's vendor strategy with the library that computes the product."""
     text = str(plan.candidate)
-    if plan.candidate.strategy != "vendor" or plan.request.device != "cpu" or not plan.request.is_dense:
+    request = plan.request
+    if not isinstance(plan, Plan) or plan.candidate.strategy != "vendor" or request.device != "cpu":
         return text
-
-    assert isinstance(plan, Plan)  # no baseline is called vendor
-
-    return text if plan.request.dtype == "int8" else f"{text} ({library_for(plan.request, plan.machine.profile).name})"
+    named = request.is_dense and request.dtype != "int8"
+    return f"{text} ({library_for(request, plan.machine.profile).name})" if named else text
 
 
 def true_product(request: Request, scheme: Any, a: Any, b: Any, wide: bool = True) -> Any:
@@ -224,7 +220,7 @@ def true_product(request: Request, scheme: Any, a: Any, b: Any, wide: bool = Tru
         return left @ right if request.triangle is None else plain(left, right, request.triangle)
     if on_gpu:
         a, b = (x.double().cpu().numpy() for x in (a, b))
-    left, right = (_wide(x, request) if wide else _own(x, request) for x in (a, b))
+    left, right = (_wide(x, request) if wide else float32_of(x) if x.dtype == np.uint16 else x for x in (a, b))
     masks = () if target is None else (BlockMask.of(kinds.astype(np.int8)) for kinds in target.target.kind_arrays)
     of_a, of_b, of_c = masks or request.structures
     product = of_c.naive(of_a.naive(left) @ of_b.naive(right))
@@ -254,7 +250,3 @@ def _wide(matrix: Matrix, request: Request) -> Matrix:
     if request.dtype == "bfloat16" and matrix.dtype == np.uint16:
         return float32_of(matrix).astype(np.float64)
     return matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
-
-
-def _own(matrix: Matrix, request: Request) -> Matrix:
-    return float32_of(matrix) if matrix.dtype == np.uint16 else matrix

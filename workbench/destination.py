@@ -25,8 +25,8 @@ class DestinationError(LcmaError):
     exit_code = 3
 
 
-def claim(path: str | Path, inputs: Iterable[str | Path] = (), force: bool | None = None) -> None:
-    """Check that a result may be written to `path`; a link means the file that it points to.
+def claim(path: str | Path | None, inputs: Iterable[str | Path] = (), force: bool | None = None) -> None:
+    """Check that a result may be written to `path` (None: nowhere); a link means the file that it points to.
 
     stdout, stderr, a FIFO and a device are written to without a question. Another file that exists is replaced with
     `force` (default: that of the command line), or where the user at the terminal agrees; an input and the catalogue
@@ -36,6 +36,8 @@ def claim(path: str | Path, inputs: Iterable[str | Path] = (), force: bool | Non
         DestinationError: the file must not be written.
         LcmaError: the path leads nowhere.
     """
+    if path is None:
+        return
     with writing(path):
         try:
             found = os.stat(path)
@@ -48,11 +50,8 @@ def claim(path: str | Path, inputs: Iterable[str | Path] = (), force: bool | Non
                 raise DestinationError(f"{path} is the same file as {source}, and would lose it; name another file")
     if stat.S_ISDIR(found.st_mode):
         raise DestinationError(f"{path} is a folder; name a file")
-    if (
-        (given(FORCE) if force is None else force)
-        or not stat.S_ISREG(found.st_mode)
-        or standard_stream(found) is not None
-    ):
+    forced = given(FORCE) if force is None else force
+    if forced or not stat.S_ISREG(found.st_mode) or standard_stream(found) is not None:
         return
     terminal = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
     if not (terminal and click.confirm(f"{path} exists. Replace it?", err=True)):

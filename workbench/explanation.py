@@ -89,9 +89,7 @@ def explanation(decision: Decision, strategies: Strategies) -> dict[str, Any]:
                 "candidate": str(candidate),
                 "level": stage.level,
                 "stage": stage.name,
-                "flops": float(stage.flops),
-                "bytes": float(stage.bytes),
-                "intensity": float(stage.intensity),
+                **{name: float(getattr(stage, name)) for name in ("flops", "bytes", "intensity")},
                 "seconds": stage.seconds,
             }
             for candidate, stage in stages

@@ -48,11 +48,11 @@ class NvmlMeter:
         name: Any = ctypes.c_char_p(identity.encode()) if by_uuid else ctypes.c_uint(int(identity))
         self._known = not library.nvmlInit_v2() and not getattr(library, find)(name, ctypes.byref(self._device))
 
-    def _read(self, name: str, kind: Any, *which: int) -> float | None:
+    def _read(self, name: str, kind: Any, *which: int, parts: int = 1) -> float | None:
         value = kind()
         if not self._known or getattr(self._library, name)(self._device, *which, ctypes.byref(value)):
             return None
-        return float(value.value)
+        return value.value / parts
 
     def clock(self) -> float | None:
         """MHz of the multiprocessors."""
@@ -60,13 +60,11 @@ class NvmlMeter:
 
     def power(self) -> float | None:
         """Watts."""
-        milliwatts = self._read("nvmlDeviceGetPowerUsage", ctypes.c_uint)
-        return None if milliwatts is None else milliwatts / 1e3
+        return self._read("nvmlDeviceGetPowerUsage", ctypes.c_uint, parts=1000)
 
     def _energy(self) -> float | None:
         """Joules since the driver was loaded."""
-        millijoules = self._read("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong)
-        return None if millijoules is None else millijoules / 1e3
+        return self._read("nvmlDeviceGetTotalEnergyConsumption", ctypes.c_ulonglong, parts=1000)
 
     def joules(self, work: Callable[[], object]) -> float | None:
         """Joules by the counter of energy, or by the power where there is no counter."""

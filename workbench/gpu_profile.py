@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..kernels.arrays import torch
@@ -25,7 +25,7 @@ from ..kernels.planning.profile import GemmRate, Profile
 from ..schemes_db.flatten import flatten
 from ..schemes_db.shipped import shipped
 from ..schemes_db.straightline import program_of
-from .bench.table import table
+from .bench.table import rows
 from .products import Sizes
 
 DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
@@ -34,12 +34,12 @@ DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
 @dataclass(frozen=True)
 class Point:
-    """One rate to measure: `count` products of one size by one method (None: a single product); "": of any dtype."""
+    """One rate to measure: `count` products of one size by one method (None: a single product)."""
 
     sizes: Sizes
     method: CudaMethod | None
     count: int
-    dtype: str = ""
+    dtype: str
 
     @property
     def bytes(self) -> int:
@@ -50,9 +50,10 @@ class Point:
 
 def points(dtype: str) -> Iterator[Point]:
     """Yield the measured points of a dtype: whole products, and those of one to three levels."""
-    for one in table(Point, "gpu_points", CudaMethod=CudaMethod):
-        if one.method is not CudaMethod.STACK or dtype in STACKED:
-            yield replace(one, dtype=dtype)
+    for one in rows("gpu_points"):
+        method = None if one.method is None else CudaMethod(one.method)
+        if method is not CudaMethod.STACK or dtype in STACKED:
+            yield Point(one.sizes, method, one.count, dtype)
 
 
 COPIED = 1 << 30

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import wraps
-from importlib import resources
-from inspect import getdoc, signature
+from inspect import signature
 from typing import Any
 
 import click
@@ -16,12 +14,15 @@ from click.shell_completion import CompletionItem
 
 from .destination import FORCE
 from .options import SCHEME, Group, declared
-from .output import JSON, WIDE, data_rows
+from .output import JSON, WIDE, data_rows, sections
 
 COMMANDS: Mapping[str, Mapping[str, str]] = {row["command"]: row for row in data_rows("commands")}
 """The commands in order: the group by what a user wants to do, whether it multiplies matrices or plans products
-(`computes`), two command lines without `lcma` and its name, and of one with many options those that most users need
-(`common`, the names of their parameters)."""
+(`computes`), what it prints with --json (nothing: it has none), two command lines without `lcma` and its name, and of
+one with many options those that most users need (`common`, the names of their parameters)."""
+
+TEXTS = sections("commands")
+"""The help of `lcma` and of the commands."""
 
 ARGUMENTS = {row["word"]: row["meaning"] for row in data_rows("arguments")}
 """The words of usage lines."""
@@ -31,12 +32,8 @@ ANYWHERE = {"--json": JSON, "--wide": WIDE, "--force": FORCE}
 
 
 def summary(name: str) -> str:
-    """The first sentence of a command's help, from its source: to import all commands takes seconds."""
-    tree = ast.parse((resources.files(__package__) / "commands" / f"{name}.py").read_text(encoding="utf-8"))
-    found = next(one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == "command")
-    return (
-        " ".join(str(ast.get_docstring(found)).partition(".\n")[0].partition(". ")[0].split()).removesuffix(".") + "."
-    )
+    """The first sentence of a command's help."""
+    return re.split(r"\.\s", f"{TEXTS[name]}\n", maxsplit=1)[0].replace("\n", " ") + "."
 
 
 def grouped() -> dict[str, list[str]]:
@@ -52,21 +49,17 @@ def examples(name: str) -> tuple[str, str]:
     return COMMANDS[name]["example"], COMMANDS[name]["another"]
 
 
-def lcma_command(name: str, json: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
-    """Make a function a command of `lcma` with the options that it declares; `json` says what it prints with --json."""
+def lcma_command(function: Callable[..., Any]) -> click.Command:
+    """Make a function the command of `lcma` that its module is named after, with the options that it declares."""
+    name = function.__module__.rpartition(".")[2]
+    groups = {key: one.default for key, one in signature(function).parameters.items()}
 
-    def decorate(function: Callable[..., Any]) -> click.Command:
-        groups = {key: one.default for key, one in signature(function).parameters.items()}
+    @wraps(function)
+    def call(**values: Any) -> Any:
+        values |= {key: one.take(name, values) for key, one in groups.items() if isinstance(one, Group)}
+        return function(**values)
 
-        @wraps(function)
-        def call(**values: Any) -> Any:
-            values |= {key: one.take(name, values) for key, one in groups.items() if isinstance(one, Group)}
-            return function(**values)
-
-        call.json = json  # type: ignore[attr-defined]
-        return Command(name, params=list(declared(function, name)), callback=call, help=getdoc(function))
-
-    return decorate
+    return Command(name, params=list(declared(function, name)), callback=call, help=TEXTS[name])
 
 
 class Command(click.Command):
@@ -121,7 +114,7 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write_paragraph()
-        json = f"--json ({what} as JSON), " if (what := getattr(self.callback, "json", None)) else ""
+        json = f"--json ({what} as JSON), " if (what := COMMANDS[self.name or ""]["json"]) else ""
         formatter.write_text(
             f"Anywhere: {json}--wide (all columns of tables), --force (replace files without a question)."
         )

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from importlib import resources
+from operator import attrgetter
 from typing import Any
 
 import click
@@ -146,16 +147,31 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[object]]) -> 
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
-def data_rows(name: str) -> list[dict[str, str]]:
-    """The rows of data/NAME.csv."""
-    text = (resources.files(__package__) / "data" / f"{name}.csv").read_text(encoding="utf-8")
+def titled(table: str, rows: Iterable[Iterable[object]]) -> str:
+    """A table of Markdown under the titles of `columns_of`."""
+    return markdown_table([one["title"] for one in columns_of(table)], rows)
+
+
+def data_rows(name: str, package: str = __package__) -> list[dict[str, str]]:
+    """The rows of data/NAME.csv of a package."""
+    text = (resources.files(package) / "data" / f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
+
+
+def template(name: str) -> str:
+    """The text of templates/NAME.md."""
+    return (resources.files(__package__) / "templates" / f"{name}.md").read_text(encoding="utf-8")
 
 
 def page(name: str, **parts: object) -> str:
     """A page of Markdown: the template of this name with tables and figures in its places; a part may be empty."""
-    text = (resources.files(__package__) / "templates" / f"{name}.md").read_text(encoding="utf-8")
-    return re.sub(r"\n{3,}", "\n\n", text.format(**parts))
+    return re.sub(r"\n{3,}", "\n\n", template(name).format(**parts))
+
+
+def sections(name: str) -> dict[str, str]:
+    """The texts of templates/NAME.md by their headings."""
+    _, *parts = re.split(r"^## (.+)\n", template(name), flags=re.M)
+    return {heading: text.strip() for heading, text in zip(parts[::2], parts[1::2], strict=True)}
 
 
 UNITS: dict[str, Callable[[Any], Any]] = {
@@ -178,6 +194,11 @@ def columns_of(table: str) -> list[dict[str, str]]:
     last; those of `prose` hold sentences.
     """
     return [one for one in data_rows("columns") if one["table"] == table]
+
+
+def readers(table: str) -> dict[str, Callable[[Any], Any]]:
+    """What reads each column of a table off an object, by title: there the paths are those of attributes."""
+    return {one["title"]: attrgetter(one["figure"]) for one in columns_of(table)}
 
 
 def form_text(value: Any, form: str) -> Any:

@@ -17,7 +17,7 @@ from ..schemes_db.ranks import SAME, best_known, format_of
 from ..verify.program import check_program
 from ..verify.report import proof_text
 from .board import LARGEST, BoardCell, board_cells, summary
-from .output import markdown_table, page
+from .output import page, titled
 from .scheme_record import SchemeRecord
 from .site.fronts import records
 from .site.listing import listing
@@ -31,10 +31,8 @@ BOARD_SIDES = (5, 8, 10, 12, LARGEST)
 RINGS = {"Z": "integers", "ZT": "ternary", "Q": "rationals, table of any field", "Z2": "modulo 2, formats up to 8x8x8"}
 """The rings of the comparison with the table, and how they are called there."""
 
-_SMALL = ("format", "rank", "coefficients", "Z2", "known", "gap", "additions", "shared", "origin")
-_OTHERS = ("target", "ring", "rank", "full + half", "known", "additions", "shared", "origin")
-_BOARD = ("formats up to", "number", "mean gap", "worst", "at or below", "below", "sum of ranks", "of the table")
-_COMPOSED = ("format", "rank", "known", "gap", "made of")
+SCALAR_LETTERS = frozenset("skw")
+"""Symmetric, skew, and skew plus diagonal: letters of formats that hold for scalars only."""
 
 
 def catalogue_page() -> str:
@@ -51,10 +49,10 @@ def catalogue_page() -> str:
         ]
         return page(
             "catalogue",
-            small=markdown_table(_SMALL, (_small_row(catalog, target, general) for target in _formats(general))),
-            others=markdown_table(_OTHERS, (_other_row(catalog, entry) for entry in others)),
+            small=titled("small formats", (_small_row(catalog, target, general) for target in _formats(general))),
+            others=titled("structured targets", (_other_row(catalog, entry) for entry in others)),
             board=_board(boards),
-            composed=markdown_table(_COMPOSED, squares),
+            composed=titled("squares", squares),
         )
 
 
@@ -77,7 +75,7 @@ def _board(boards: Mapping[str, Sequence[BoardCell]]) -> str:
         for side in BOARD_SIDES
     ]
     rows += [(f"16x16x16, {RINGS[ring]}", *_summary(boards[ring])) for ring in ("ZT", "Q", "Z2")]
-    return markdown_table(_BOARD, rows)
+    return titled("formats beside the table", rows)
 
 
 def _summary(cells: Sequence[BoardCell]) -> tuple[object, ...]:
@@ -139,24 +137,12 @@ def _origin(catalog: Catalog, entry: CatalogueRow) -> str:
     return f"{origin.source or origin.relation}{remark}, {entry.digest[:12]}"
 
 
-_KNOWN = ("product", "n", "R", "F + H", "additions", "over", "source")
-_COLUMNS = (*_KNOWN, "our R", "F + H", "additions", "shared", "scheme")
-
-SCALAR_LETTERS = frozenset("skw")
-"""Symmetric, skew, and skew plus diagonal: letters of formats that hold for scalars only."""
-
-
-_FRONT_COLUMNS = ("target", "by blocks", "R", "F + H", "F + H/2", "of that by blocks", "additions", "shared", "scheme")
-
-
 def structured_page() -> str:
     """The page: every published figure with ours beside it, then all that is good in something, target by target."""
     with Catalog.in_memory() as catalog:
         entries = [entry for entry in catalog.entries() if not parse_target(entry.target).is_general]
-    published, fronts = _published_rows(entries), _fronts(entries)
-    return page(
-        "structured", published=markdown_table(_COLUMNS, published), fronts=markdown_table(_FRONT_COLUMNS, fronts)
-    )
+    published, fronts = titled("published", _published_rows(entries)), titled("fronts", _fronts(entries))
+    return page("structured", published=published, fronts=fronts)
 
 
 def _published_rows(entries: Sequence[CatalogueRow]) -> Iterator[tuple[object, ...]]:
@@ -212,11 +198,6 @@ def _ours(entry: CatalogueRow) -> tuple[object, ...]:
     return (entry.rank, products, entry.additions, entry.additions_cse, f"{label}, over {entry.ring}")
 
 
-_GENERAL = ("format", "rank", "table", "any field", "date of the table", "ring", "construction", "file", "command")
-_STRUCTURED = ("target", "ring", "ours", "table", "source of the table", "scheme", "proof", "command or method", "date")
-_ADDITIONS = ("format", "rank", "ours", "table", "scheme", "proof", "command or method", "date")
-
-
 def records_page() -> str:
     """Full products below the table, structured ones, then those of the best known rank with fewer additions."""
     with Catalog.in_memory() as catalog:
@@ -238,9 +219,9 @@ def records_page() -> str:
         formats=len(cells),
         apart=sum(cell.shape[0] > 2 for cell in below),
         any_field=sum(cell.below_any for cell in below),
-        general=markdown_table(_GENERAL, general),
-        structured=markdown_table(_STRUCTURED, structured) if structured else "None in this version.",
-        additions=markdown_table(_ADDITIONS, sums),
+        general=titled("general records", general),
+        structured=titled("structured records", structured) if structured else "None in this version.",
+        additions=titled("records of additions", sums),
     )
 
 

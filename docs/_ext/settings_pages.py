@@ -6,7 +6,7 @@ import csv
 from importlib import resources
 
 from lcma.search.flipgraph.walkers import walk_names, walk_policy
-from lcma.workbench.report import markdown_table
+from lcma.workbench.output import markdown_table
 
 INTRODUCTION = """# Settings of walks
 

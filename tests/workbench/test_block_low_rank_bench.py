@@ -80,7 +80,7 @@ def test_the_models_have_the_layers_of_the_table(name):
     from lcma.workbench.bench import layer_models
     from lcma.workbench.bench.suites import e2e_blr
 
-    assert tuple(layer_models.MODELS) == e2e_blr.MODELS
+    assert list(layer_models.MODELS) == list(dict.fromkeys(row.name for row in e2e_blr.ROWS))
     sizes = layer_models.MODELS[name]
     for kind in workloads.KINDS:
         where = {"device": "meta", "dtype": torch.bfloat16}
@@ -106,7 +106,7 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypa
     }
     monkeypatch.setattr(layer_models, "TABLE", rows)
     monkeypatch.setattr(layer_models, "MODELS", tiny)
-    monkeypatch.setattr(e2e_blr, "MODELS", tuple(tiny))
+    monkeypatch.setattr(e2e_blr, "ROWS", [row for row in e2e_blr.ROWS if row.name in tiny])
     found = run.json("bench", "e2e-blr", "--rounds", 2, "--out", tmp_path)
     assert len(found) == 8
     for row in found:

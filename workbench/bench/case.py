@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from ..products import Sizes
-from .picture import ratios
-
-Rows = Sequence[Mapping[str, Any]]
+from .picture import Rows, ratios
+from .table import rows
 
 Figures = Mapping[str, Any]
 """The figures of a case: names to numbers, texts, or lists of them; serializable as JSON."""
@@ -79,6 +80,24 @@ class Case:
     run: Callable[[Say], Figures]
     bars: tuple[Bar, ...] = ()
     ahead: Callable[[], object] | None = None
+
+
+BARS = rows("bars")
+"""The bars of suites' rows by their names, on one device or any; those that go with a product stand in its suite's
+table. A plan must not lose to what it replaces (0.99: but for scatter), and a scheme must gain where it is taken."""
+
+
+def barred(cases: Callable[[Options], Iterable[Case]]) -> Callable[[Options], Iterator[Case]]:
+    """The cases of the suite that a module is named after, each with the bars of its row."""
+    known = [one for one in BARS if one.suite == cases.__module__.rpartition(".")[2]]
+
+    @wraps(cases)
+    def found(options: Options) -> Iterator[Case]:
+        for case in cases(options):
+            mine = (one for one in known if one.device in (None, options.device) and fnmatchcase(case.key, one.rows))
+            yield replace(case, bars=(*case.bars, *(Bar(one.figure, one.value, one.sign == "<=") for one in mine)))
+
+    return found
 
 
 def cube(size: int) -> Sizes:

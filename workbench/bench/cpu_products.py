@@ -13,11 +13,10 @@ from ...kernels.cpu.blas import backends
 from ...kernels.planning.planner import plan_candidate
 from ..products import Sizes, gflops
 from .contest import Call, Contest, Truth, within
+from .table import LIMITS
 
 CHECKED = 192
 """Rows of C that are compared with float64."""
-
-LIMIT = {"float32": 1e-4, "float64": 1e-12}
 
 
 def operands(sizes: Sizes, dtype: str, seed: int) -> tuple[Matrix, Matrix, Matrix]:
@@ -45,7 +44,7 @@ def libraries(a: Matrix, b: Matrix, out: Matrix | None = None) -> dict[str, Call
 def compete(a: Matrix, b: Matrix, base: Mapping[str, Call], ours: Mapping[str, Call], rounds: int) -> dict[str, Any]:
     """Figures of all: Gflop/s, error, and for ours the ratio to the best library."""
     (m, k), n = a.shape, b.shape[1]
-    judge = within(Truth(a, b, CHECKED).error, LIMIT[a.dtype.name])
+    judge = within(Truth(a, b, CHECKED).error, LIMITS["product of a library"][a.dtype.name])
     timings = Contest({**base, **ours}, rounds, judge=judge).run()
     library = timings.fastest(base)
     first = timings.against(library, next(iter(ours), library.name))

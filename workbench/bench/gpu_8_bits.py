@@ -18,12 +18,14 @@ from ...kernels.cuda.machine import require_device
 from ...kernels.dense import fp8
 from ...kernels.e4m3 import LARGEST
 from ...kernels.precision import FP8
-from .case import Case, Figures, Options, Say, cube, shown
+from .case import Case, Figures, Options, Say, shown
 from .contest import Call, Truth, poisoned, within
 from .gpu_products import CHECKED_ROWS, Sizes, graphed, operands, paired
+from .table import rows
 
-FP8_ROWS, WEIGHTS = (16, 64, 256, 1024), ((4096, 4096), (4096, 11008))
-"""Rows of A, and sizes (k, n) of B: decoding and short prefill, and two layers of a language model."""
+PRODUCTS = rows("gpu_8_bits")
+"""Products by dtype: in e4m3 decoding and short prefill by two layers of a language model; of int8 cubes, a layer for
+few and many rows, and sizes whose rows are no whole segments."""
 
 WORSE = 1.2
 """Most times the error of torch's product in e4m3 that ours may have: both round the same operands."""
@@ -87,22 +89,8 @@ def fp8_ahead(sizes: Sizes) -> None:
     ours.run(a, ours.prepare(b))
 
 
-def fp8_cases(options: Options, rounds: int) -> Iterator[Case]:
-    """Yield the rows "fp8 MxKxN"."""
-    for k, n in WEIGHTS:
-        for m in FP8_ROWS:
-            run = partial(fp8_product, (m, k, n), rounds, options.seed)
-            yield Case(f"fp8 {m}x{k}x{n}", run, ahead=partial(fp8_ahead, (m, k, n)))
-
-
 MAX_ABS = 7
 """The stated magnitude: C fits int32 at every size here."""
-
-CUBES = (2048, 4096, 8192, 16384)
-"""Sides of cubes."""
-
-OTHERS = ((16, 4096, 11008), (256, 4096, 11008), (4096, 4096, 11008), (4099, 4099, 4099))
-"""Other sizes: a layer for few and many rows, and one whose rows are no whole segments."""
 
 VENDOR, BY_ROWS, COPIED = "vendor", "vendor, B by rows", "vendor, B copied"
 """torch's `_int_mm` of a B stored by columns, by rows, and by rows with a copy to columns before every product."""
@@ -146,9 +134,9 @@ def int8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
         for label, right in (("", b), (", B by columns", turned), (", offline", prepared)):
             calls[name + label] = partial(executor.run, a, right, out)
     # Exact: sums of products up to 49 in float64.
-    rows = torch.linspace(0, len(a) - 1, min(len(a), 128), device="cuda").long()
-    truth = a[rows].double() @ b.double()
-    wrong = within(lambda c: float((c[rows].double() != truth).sum()), 0, "wrong entries")
+    some = torch.linspace(0, len(a) - 1, min(len(a), 128), device="cuda").long()
+    truth = a[some].double() @ b.double()
+    wrong = within(lambda c: float((c[some].double() != truth).sum()), 0, "wrong entries")
     figures = paired(calls, sizes, rounds, say, judge=poisoned(out, wrong, -1))
     faster = max(1.0, figures[BY_ROWS], figures[COPIED])
     return {**figures, "ratio": figures["int8"] / faster, "offline": figures["int8, offline"] / faster}
@@ -164,8 +152,9 @@ def int8_ahead(sizes: Sizes) -> None:
             executor.run(a, right)
 
 
-def int8_cases(options: Options, rounds: int) -> Iterator[Case]:
-    """Yield the rows "int8 N" and "int8 MxKxN"."""
-    for sizes in (*map(cube, CUBES), *OTHERS):
-        run = partial(int8_product, sizes, rounds, options.seed)
-        yield Case(f"int8 {shown(sizes)}", run, ahead=partial(int8_ahead, sizes))
+def cases_of_8_bits(options: Options, rounds: int) -> Iterator[Case]:
+    """Yield the rows "fp8 MxKxN", "int8 N" and "int8 MxKxN"."""
+    for one in PRODUCTS:
+        product, ahead = (fp8_product, fp8_ahead) if one.dtype == "fp8" else (int8_product, int8_ahead)
+        run = partial(product, one.sizes, rounds, options.seed)
+        yield Case(f"{one.dtype} {shown(one.sizes)}", run, ahead=partial(ahead, one.sizes))

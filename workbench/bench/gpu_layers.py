@@ -16,7 +16,7 @@ from ...kernels.dense.chains import Chain
 from ...kernels.torch.dispatch import recipe_plan
 from ...kernels.torch.recipe import AUTO, ProductRecipe, named
 from ...lazy import LateModule
-from .case import Bar, Case, Figures, Options, Say
+from .case import Case, Figures, Options, Say
 from .contest import Call, Contest, CudaClock
 from .gpu_products import RATES, SPENT, Sizes, VendorJudge, ahead, graphed, intensity, operands, paired, request_for
 from .requirements import require_measured_gpu
@@ -51,9 +51,6 @@ WARM = 0.1
 
 HEAT, NEAR, CHOICE_SPENT = 0.01, 1.15, 0.02
 """Seconds of a contender in the first heat, how much slower than its winner those are that go on, and their rounds'."""
-
-WORST = {"bfloat16": 0.08}
-"""Bars of the loss of the choice against the best, by dtype (0.06 unless given)."""
 
 
 def vendor_seconds(dtype: str, sizes: Sizes) -> float:
@@ -104,7 +101,6 @@ def layer_cases(
     options: Options,
     dtypes: tuple[str, ...],
     count: int,
-    bars: tuple[Bar, ...] = (),
     spent: float = SPENT,
     span: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Iterator[Case]:
@@ -118,7 +114,7 @@ def layer_cases(
             raise PlanError(f"on a GPU layers are multiplied in {', '.join(RATES)}, not {dtype}")
         for name, sizes in sampled(options.sample or count, dtype, span.get(dtype, (0.0, math.inf))):
             run = partial(layer, dtype, sizes, rounds, options.seed, spent)
-            yield Case(f"layer {dtype} {name}", run, bars, partial(ahead, AUTO, dtype, sizes))
+            yield Case(f"layer {dtype} {name}", run, ahead=partial(ahead, AUTO, dtype, sizes))
 
 
 def contenders(dtype: str, sizes: Sizes) -> tuple[str, dict[str, str]]:
@@ -189,10 +185,9 @@ def choice(dtype: str, sizes: Sizes, rounds: int, seed: int, say: Say) -> Figure
 
 
 def choice_cases(options: Options) -> Iterator[Case]:
-    """The chosen plan beside all that could be chosen: at most 6% slower, 8% where heat decides."""
+    """The chosen plan beside all that could be chosen."""
     rounds = options.rounds or 3
     for dtype in options.dtypes or ("float32", "float64", "bfloat16", "tf32"):
         for name, sizes in sampled(options.sample or SHAPES, dtype, SPAN, distinct=True):
-            bars = (Bar("of_best", 1 + WORST.get(dtype, 0.06), at_most=True),)
             run, compiled = partial(choice, dtype, sizes, rounds, options.seed), partial(choice_ahead, dtype, sizes)
-            yield Case(f"choice {dtype} {name}", run, bars, compiled)
+            yield Case(f"choice {dtype} {name}", run, ahead=compiled)

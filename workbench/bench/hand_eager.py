@@ -9,7 +9,6 @@ import copy
 import json
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import lcma
@@ -17,13 +16,14 @@ import lcma
 from ...kernels.arrays import torch
 from ...kernels.learning import learner, paused
 from .contest import Call, Contest, CpuClock, relative, require_right
-from .table import rows
+from .table import LIMITS, rows
 
-MODULES = {one.module: one.bar for one in rows("hand_modules")}
-"""What is called, at one token of bfloat16 or as a square of float32, and the bar over torch's own call."""
+MODULES = {one.module: one for one in rows("hand_modules")}
+"""What is called, at one token of bfloat16 (a layer by these arguments) or as a square of float32, and the bar over
+torch's own call."""
 
-INPUTS, OUTPUTS, RANK, BLOCKS = 5120, 13824, 1024, 4
-"""The layer, and the structured ones' rank and number of blocks."""
+INPUTS, OUTPUTS = 5120, 13824
+"""The sizes of torch's layer."""
 
 WARM, CALLS, ROUNDS = 200, 100, 15
 """Calls before timing; calls of a round, fewer than a GPU's queue holds; rounds."""
@@ -34,8 +34,10 @@ SHORTEST, LONGEST = 3.0, 60.0
 LOOKS, MOST_CALLS = 2, 8000
 """Comparisons of a decided class, or calls of it, before timing."""
 
-MOST_ERROR = {"torch.bfloat16": 1e-2, "torch.float32": 1e-4}
-"""Largest relative Frobenius error against float64."""
+
+def layer_of(name: str) -> Any:
+    """The layer of a row of MODULES."""
+    return getattr(lcma, name)(*json.loads(MODULES[name].arguments), bias=False)
 
 
 def calls(name: str, seed: int) -> tuple[dict[str, Call], Any]:
@@ -46,14 +48,7 @@ def calls(name: str, seed: int) -> tuple[dict[str, Call], Any]:
         a, b = torch.randn(2, size, size, device="cuda")
         ours: Any = lcma.matmul
         return {"us": lambda: ours(a, b), "torch_us": lambda: torch.matmul(a, b)}, a.double() @ b.double()
-    made: dict[str, Callable[[], Any]] = {
-        "FastLinear": lambda: lcma.FastLinear(INPUTS, OUTPUTS, bias=False),
-        "LowRankLinear": lambda: lcma.LowRankLinear(INPUTS, OUTPUTS, RANK, bias=False),
-        "MonarchLinear": lambda: lcma.MonarchLinear(INPUTS, OUTPUTS, (BLOCKS, BLOCKS), RANK // BLOCKS, bias=False),
-        "BlastLinear": lambda: lcma.BlastLinear(INPUTS, OUTPUTS, (BLOCKS, BLOCKS), RANK, bias=False),
-        "KSLinear": lambda: lcma.KSLinear([(1, 96, 48, 5)], bias=False),
-    }
-    layer = made[name]().to("cuda", torch.bfloat16).eval()
+    layer = layer_of(name).to("cuda", torch.bfloat16).eval()
     x = torch.randn(1, layer.in_features, device="cuda", dtype=torch.bfloat16)
     dense = torch.nn.Linear(INPUTS, OUTPUTS, bias=False, device="cuda", dtype=torch.bfloat16)
     token = torch.randn(1, INPUTS, device="cuda", dtype=torch.bfloat16)
@@ -80,7 +75,8 @@ def run(task: dict[str, Any]) -> dict[str, Any]:
     clock = CpuClock(CALLS, torch.cuda.synchronize, queued=True)  # one's queue would hide the host's time of the next
 
     def judge(name: str, result: Any) -> float:
-        return require_right(name, relative(result, wanted), MOST_ERROR[str(result.dtype)], "relative error")
+        limit = LIMITS["eager call"][str(result.dtype).removeprefix("torch.")]
+        return require_right(name, relative(result, wanted), limit, "relative error")
 
     with torch.no_grad():
         began = time.perf_counter()

@@ -21,14 +21,12 @@ from .case import Options, Say
 from .contest import Contest, CudaClock, relative
 from .ks_patterns import BATCH
 from .ks_tables import Rows, by_dtype_and_layout
+from .table import LIMITS
 
 structured: Any = LateModule("...kernels.torch.structured", __package__)
 
 SPENT = 0.02
 """Seconds of one contender in a round."""
-
-MOST_DIFFERENCE = {"float64": 1e-12, "float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
-"""The largest relative difference between the two that counts as rounding."""
 
 
 def permuted_product(x: Tensor, weights: Tensor, pattern: Pattern, first: bool) -> Tensor:
@@ -71,7 +69,7 @@ def gradient_figures(pattern: Pattern, dtype: str, order: str, options: Options,
         say("checking")
         found = {name: call() for name, call in calls.items()}
         differences = [relative(mine, theirs) for mine, theirs in zip(*found.values(), strict=True)]
-        if not max(differences) <= MOST_DIFFERENCE[dtype]:
+        if not max(differences) <= LIMITS["Kronecker-sparse gradient"][dtype]:
             raise VerificationError(f"gradients differ by {max(differences):.1e} from autograd's; nothing was timed")
         del found
         ms = Contest(calls, options.rounds or 5, CudaClock(SPENT), say).run().ms

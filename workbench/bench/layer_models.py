@@ -45,8 +45,7 @@ def replaced(plain: Build, made: Callable[[str], nn.Module | None]) -> Build:
             return plain(place, inputs, outputs)
         if (layer.in_features, layer.out_features) != (inputs, outputs):
             raise ValueError(f"{place} is {inputs} to {outputs}, not {layer.in_features} to {layer.out_features}")
-        found: nn.Module = layer
-        return found
+        return layer
 
     return linear
 

@@ -18,6 +18,7 @@ BUSY_SHARE = 0.03
 """A row is marked when other processes used more than this share of the processors."""
 
 _LIBRARIES = ("numpy", "numba", "scipy", "torch", "triton", "numba-cuda", "ortools")
+_VARIABLES = ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
 
 
 @lru_cache(maxsize=1)
@@ -30,11 +31,7 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "accelerator": _accelerator(),
         "versions": {"python": platform.python_version(), **versions},
-        "environment": {
-            name: os.environ[name]
-            for name in ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS", "OMP_WAIT_POLICY")
-            if name in os.environ
-        },
+        "environment": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
 
 

@@ -19,6 +19,7 @@ from ...kernels.cuda.clock import seconds_of
 from ...kernels.torch.acceleration import AccelerateConfig, AcceleratedLayer, accelerate_
 from .case import Options, Say
 from .contest import Calls, Contest, CudaClock, relative, require_right
+from .table import LIMITS
 from .transformers import AttentionCore, Sizes, Transformer, dense, models
 
 DENSE, ONLINE, OFFLINE = "dense", "online", "offline"
@@ -32,12 +33,6 @@ SEQUENCE = 2048
 
 EXTRA_BYTES = 48 << 30
 """Maximum bytes of the packed sums: more than any stack here needs."""
-
-LIMITS = {"float32": 1e-4, "float64": 1e-10, "float16": 1e-2, "bfloat16": 5e-2}
-"""The relative difference between what the blocks of two stacks add to x above which one of them is wrong."""
-
-GRADIENT_LIMITS = {"float32": 1e-3, "float64": 1e-9}
-"""The same of the gradient of any parameter, and of x."""
 
 
 @dataclass(frozen=True)
@@ -136,11 +131,11 @@ def _compared(contenders: Mapping[str, Contender], x: Tensor, wanted: Tensor | N
             truth = result.detach()
             continue
         worst["difference"] = max(worst["difference"], relative(result.detach(), truth))
-        require_right(name, worst["difference"], LIMITS[dtype], "relative difference")
+        require_right(name, worst["difference"], LIMITS["stack of blocks"][dtype], "relative difference")
     if gradients:
         worst["gradient_difference"] = max(relative(ours, theirs) for theirs, ours in zip(*gradients, strict=True))
         what = f"a gradient, {ONLINE},"
-        require_right(what, worst["gradient_difference"], GRADIENT_LIMITS[dtype], "relative difference")
+        require_right(what, worst["gradient_difference"], LIMITS["gradient of a stack"][dtype], "relative difference")
     return worst
 
 

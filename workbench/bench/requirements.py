@@ -42,6 +42,12 @@ def seeded_torch(options: Options, measured: bool = False) -> Any:
     return torch
 
 
+def placed(options: Options, dtype: str) -> tuple[Any, dict[str, Any]]:
+    """The torch of `seeded_torch`, and where it makes tensors."""
+    torch = seeded_torch(options)
+    return torch, {"device": options.device, "dtype": getattr(torch, dtype)}
+
+
 def in_new_process(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> str:
     """Return what a process of this Python prints; its environment is ours, or another.
 

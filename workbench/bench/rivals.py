@@ -15,11 +15,9 @@ from ...kernels.arrays import torch
 from ...kernels.cpu.threads import parallel_tasks, single_threaded_blas, thread_count
 from ...kernels.cuda.naive import blocks_of
 from ...schemes_db.scheme import Scheme
+from .baselines import Array
 from .case import Say
 from .contest import Call
-
-Array = Any
-"""A numpy array, or a torch tensor."""
 
 
 def total(parts: list[Array], terms: Iterable[tuple[int, Any]]) -> Array:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from fnmatch import fnmatchcase
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -102,7 +101,7 @@ def run_cases(
         if budget is not None and started and spent + known.get(case.key, longest) > budget:
             continue
         started = True
-        row = _measured(suite, case, options, code, partial(_numbered, say, f"{number}/{len(cases)}"))
+        row = _measured(suite, case, options, code, f"{number}/{len(cases)} {case.key}", say)
         longest = max(longest, row["seconds"])
         if row["refused"] is None:  # what can't run here must not stand where another machine's figures do
             journal.append(row)
@@ -123,16 +122,12 @@ def _compile(cases: list[Case], say: Say) -> None:
     compile_ahead(calls, lambda compiled, kernels: say(f"{compiled} of {kernels} kernels compiled"))
 
 
-def _numbered(say: Say, number: str, text: str) -> None:
-    say(f"{number} {text}")
-
-
-def _measured(suite: Suite, case: Case, options: Options, code: str, say: Say) -> Row:
-    say(case.key)
+def _measured(suite: Suite, case: Case, options: Options, code: str, place: str, say: Say) -> Row:
+    say(place)
     monitor, began = CpuLoadMonitor(), time.perf_counter()
     figures, refused = {}, None
     try:
-        figures = dict(case.run(lambda text: say(f"{case.key}: {text}")))
+        figures = dict(case.run(lambda text: say(f"{place}: {text}")))
     except PlanError as error:
         refused = str(error)
     share = monitor.share()

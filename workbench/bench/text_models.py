@@ -31,10 +31,12 @@ class Training:
     rate: float
 
 
-def text() -> Tensor:
-    """The help texts of the language (`pydoc_data.topics`), as bytes (n,)."""
+def texts() -> tuple[Tensor, Tensor]:
+    """The help texts of the language (`pydoc_data.topics`) as bytes (n,): what is trained on, and what is held out."""
     joined = "\n".join(topics.topics.values()).encode()
-    return torch.frombuffer(bytearray(joined), dtype=torch.uint8).long()
+    known = torch.frombuffer(bytearray(joined), dtype=torch.uint8).long()
+    end = int(len(known) * (1 - HELD_OUT))
+    return known[:end], known[end:]
 
 
 class TextModel(nn.Module):
@@ -54,8 +56,7 @@ class TextModel(nn.Module):
         x = self.embedding(given) + self.place.weight[: given.shape[1]]
         for one in self.blocks:
             x = one(x)
-        logits: Tensor = self.head(self.norm(x))
-        return logits
+        return self.head(self.norm(x))
 
 
 def train(
@@ -66,8 +67,7 @@ def train(
     On a GPU products are in bfloat16 (autocast).
     """
     device = next(model.parameters()).device
-    known = text()
-    known = known[: int(len(known) * (1 - HELD_OUT))]
+    known, _ = texts()
     chosen = torch.Generator().manual_seed(seed)
     optimiser = torch.optim.AdamW(model.parameters(), setting.rate, weight_decay=0.01)
     model.train()
@@ -88,20 +88,18 @@ def train(
 def held_out_loss(model: nn.Module, setting: Training, batches: int = 8) -> float:
     """Nats a byte over evenly spaced pieces of the end of the text."""
     device = next(model.parameters()).device
-    known = text()
-    known = known[int(len(known) * (1 - HELD_OUT)) :]
+    _, known = texts()
     starts = torch.linspace(0, len(known) - setting.tokens - 2, batches * setting.batch).long()
     with torch.no_grad():
-        losses = [
-            float(_loss(model, _pieces(known, part, setting.tokens).to(device))) for part in starts.chunk(batches)
-        ]
+        pieces = (_pieces(known, part, setting.tokens).to(device) for part in starts.chunk(batches))
+        losses = [float(_loss(model, some)) for some in pieces]
     return sum(losses) / len(losses)
 
 
 def sample_inputs(setting: Training, device: str) -> Tensor:
     """One batch of the held-out text (batch, tokens)."""
-    known = text()
-    starts = torch.arange(setting.batch) * setting.tokens + int(len(known) * (1 - HELD_OUT))
+    _, known = texts()
+    starts = torch.arange(setting.batch) * setting.tokens
     return _pieces(known, starts, setting.tokens - 1).to(device)
 
 

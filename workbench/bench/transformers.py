@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ...kernels.structured.pattern import parse_patterns
-from .table import ints, table
+from .table import rows
 
 Build = Callable[[str, int, int], nn.Module]
 """Builds the linear layer of a place in a block ("qkv", or "q", "k", "v"; "o", "gate", "up", "down", ...) for numbers
@@ -92,8 +92,9 @@ def _layers_of(text: str) -> dict[str, Any]:
 
 def models(suite: str) -> dict[str, Sizes]:
     """The transformers of a suite, by name: rows of data/transformers.csv."""
-    readers = {"tuple[int, int, int, int]": ints, "Mapping[str, Any]": _layers_of}
-    return {one.name: one for one in table(Sizes, "transformers", **readers) if one.suite == suite}
+    known = [one._replace(layers=_layers_of(one.layers or ""))._asdict() for one in rows("transformers")]
+    stated = ({name: value for name, value in one.items() if value is not None} for one in known)
+    return {one["name"]: Sizes(**one) for one in stated if one["suite"] == suite}
 
 
 class AttentionCore(nn.Module):
@@ -133,8 +134,7 @@ class Attention(nn.Module):
         if self.gated:  # repeated, since not every kernel of torch has groups of heads
             k, v = (one.repeat_interleave(q.shape[1] // k.shape[1], 1) for one in (k, v))
         mixed = self.core(q, k, v)
-        result: Tensor = self.output(mixed if gate is None else mixed * torch.sigmoid(gate))
-        return result
+        return self.output(mixed if gate is None else mixed * torch.sigmoid(gate))
 
 
 class LatentAttention(nn.Module):
@@ -159,8 +159,7 @@ class LatentAttention(nn.Module):
         q = heads_of(self.q_b(self.q_norm(self.q_a(x))), self.widths[0])
         own, v = heads_of(self.kv_b(self.kv_norm(latent)), self.widths[1]).chunk(2, -1)
         k = torch.cat((own, shared.unsqueeze(1).expand(-1, self.heads, -1, -1)), -1)
-        result: Tensor = self.o(self.core(q, k, v))
-        return result
+        return self.o(self.core(q, k, v))
 
 
 class FeedForward(nn.Module):
@@ -178,8 +177,7 @@ class FeedForward(nn.Module):
             inner = functional.gelu(inner, approximate=self.approximate)
         else:
             inner = functional.silu(self.gate(x)) * inner
-        result: Tensor = self.down(inner)
-        return result
+        return self.down(inner)
 
 
 class Parallel(nn.Module):
@@ -195,8 +193,7 @@ class Parallel(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         q, k, v, wide = self.linear1(x).split(self.sizes, -1)
         mixed = self.core(*(heads_of(one, self.width) for one in (q, k, v)))
-        result: Tensor = self.linear2(torch.cat((mixed, functional.gelu(wide, approximate=self.approximate)), -1))
-        return result
+        return self.linear2(torch.cat((mixed, functional.gelu(wide, approximate=self.approximate)), -1))
 
 
 class Residual(nn.Module):
@@ -208,11 +205,9 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, modulation: tuple[Tensor, ...] | None = None) -> Tensor:
         if modulation is None:
-            plain: Tensor = x + self.inner(self.norm(x))
-            return plain
+            return x + self.inner(self.norm(x))
         shift, scale, gate = modulation
-        result: Tensor = x + gate * self.inner(self.norm(x) * (1 + scale) + shift)
-        return result
+        return x + gate * self.inner(self.norm(x) * (1 + scale) + shift)
 
 
 class Block(nn.Module):
@@ -224,12 +219,10 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor, condition: Tensor | None = None) -> Tensor:
         if self.modulation is None:
-            plain: Tensor = self.feed_forward(self.attention(x))
-            return plain
+            return self.feed_forward(self.attention(x))
         assert condition is not None
         parts = self.modulation(functional.silu(condition))[:, None].chunk(6, -1)
-        result: Tensor = self.feed_forward(self.attention(x, parts[:3]), parts[3:])
-        return result
+        return self.feed_forward(self.attention(x, parts[:3]), parts[3:])
 
 
 class Transformer(nn.Module):

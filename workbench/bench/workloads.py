@@ -12,12 +12,11 @@ from typing import Any
 
 from ...kernels.block_low_rank import Blast, LowRank, Monarch
 from ...kernels.structured.block_low_rank import BlockLowRank
-from .table import rows, table
+from .ks_patterns import GOLDEN
+from .table import rows
 
 MODEL_ROWS = range(512, 20481, 512)
 """The values of M that the paper uses for every layer: 24 layers x 40 = 960 products."""
-
-GOLDEN = 0.6180339887498949
 
 
 LAYERS = rows("workloads")
@@ -94,7 +93,7 @@ class BlrLayer:
         return (1, 1024, 8192, 16384) if self.model == "DiT-XL/2" else (1, 1024, 8192)
 
 
-TABLE = table(BlrLayer, "blr_layers")
+TABLE = tuple(BlrLayer(*one) for one in rows("blr_layers"))
 """All 16 rows. DiT has no Monarch; k and v of Llama-3.2-1B stay dense."""
 
 

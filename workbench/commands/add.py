@@ -20,7 +20,7 @@ from ..options import TARGET, Choice, argument, option
 from ..output import answer, scheme_facts
 
 
-@lcma_command("add", json="the result")
+@lcma_command
 def command(
     *,
     files: tuple[str, ...] = argument("FILE..."),
@@ -32,14 +32,6 @@ def command(
     target: Target | None = option(type=TARGET, metavar="TARGET"),
     format_: str | None = option("--format", type=Choice(list(FORMATS))),
 ) -> None:
-    """Verify schemes from files and store them in the catalogue. All are verified before the first is stored.
-
-    If the scheme is stored already, --name becomes an additional name. A name that means another scheme is
-    refused, as is one that is a target or a digest; a file's own name that is taken gets the start of the digest.
-
-    Of schemes that no invariant distinguishes (the same up to a change of basis, as far as is known)
-    the better ones are kept: fewer additions, or a smaller growth factor.
-    """
     if improved and keep_both:
         raise click.UsageError("--improved and --keep-both exclude each other")
     policy = "improved" if improved else "never" if keep_both else "distinct"

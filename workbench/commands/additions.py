@@ -23,7 +23,7 @@ from ..output import answer, answer_table
 from ..schemes import pool_argument
 
 
-@lcma_command("additions", json="the counts and the program")
+@lcma_command
 def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME...", required=False),
@@ -34,23 +34,12 @@ def command(
     jobs: int = option(type=POSITIVE, default=1),
     out: Path | None = option(metavar="FILE|DIR"),
 ) -> None:
-    """Find a program with few additions.
-
-    Ternary schemes are changed first, by flips and changes of basis at the same rank that lower the
-    additions; the results are certified and stored. Sums that several products need are computed
-    once, chosen by randomised restarts. The program is expanded again and proven to be the scheme.
-    Of several schemes, or of the run folders of searches, the one with the fewest additions is taken.
-
-    With --all the shipped programs of all formats at their best known ranks, and those composed of them, are
-    compared with the counts of the tables.
-    """
     if every == bool(schemes):
         raise click.UsageError("name schemes, or give --all")
     if every:
         _compare(seconds or 0.0, seed, as_is, jobs, out)
         return
-    if out is not None:
-        claim(out, schemes)
+    claim(out, schemes)
     pool = pool_argument(schemes)
     best = fewest_additions(pool, seconds=10.0 if seconds is None else seconds, seed=seed, jobs=jobs, flips=not as_is)
     fresh = best.scheme not in pool

@@ -13,7 +13,7 @@ from ..options import Choice, argument, option
 from ..output import answer, print_table
 
 
-@lcma_command("analyse", json="the result")
+@lcma_command
 def command(
     *,
     subject: str = argument(type=Choice(["causal"])),
@@ -22,13 +22,7 @@ def command(
     errors: bool = option(),
     picture: Path | None = option(metavar="FILE"),
 ) -> None:
-    """Count the savings and costs of schemes in causal attention.
-
-    `causal`: operations with additions by context length and head size, for some models; memory
-    traffic; blocks needed beyond the result; errors.
-    """
-    if picture is not None:
-        claim(picture)
+    claim(picture)
     found = analysis(names or DEFAULT_SCHEMES, levels, errors)
     if picture is not None:
         with writing(picture):

@@ -19,7 +19,7 @@ from ..products import Device
 from ..progress import Progress
 
 
-@lcma_command("bench", json="the result")
+@lcma_command
 def command(
     *,
     suite: str | None = argument("SUITE", required=False),
@@ -37,13 +37,6 @@ def command(
     picture: bool = option("--picture/--no-picture", default=True),
     dry_run: bool = option(),
 ) -> int:
-    """Run a suite of benchmarks: interleaved, checked first, stored as rows.
-
-    Without SUITE, list the suites. Contenders run in turn; results are checked before anything is timed;
-    speed-ups are ratios of medians. Each row is added to OUT/SUITE-DEVICE.jsonl when it is measured, so
-    an interrupted run loses one row at most. Exit code 1 when a row misses its bar; 3, and nothing is written, when
-    no row can run here.
-    """
     if suite is None:
         suites = {name: row["help"] for name, row in SUITES.items()}
         formatter = click.HelpFormatter()

@@ -11,9 +11,8 @@ from ..options import option
 from ..output import answer
 
 
-@lcma_command("cache", json="the result")
+@lcma_command
 def command(*, clear: bool = option()) -> None:
-    """Show or clear the compiled code that lcma keeps."""
     folder = cache_folder()
     files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
     size = sum(path.stat().st_size for path in files)

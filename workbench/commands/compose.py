@@ -23,7 +23,7 @@ from ..options import Choice, argument, option
 from ..output import answer
 
 
-@lcma_command("compose", json="the result")
+@lcma_command
 def command(
     *,
     target: str | None = argument("[MxKxN]"),
@@ -34,12 +34,6 @@ def command(
     explain: bool = option(),
     dry_run: bool = option(),
 ) -> None:
-    """Compose the best scheme for a size from those of the catalogue.
-
-    Sums along an axis, tensor products, products of blocks of unequal sizes, products that share a factor, and the
-    classical algorithm, of the lowest total rank; what is built is proven. Each scheme is printed with its name, if it
-    comes with lcma, or as one of the user's own.
-    """
     if everything == (target is not None):
         raise click.UsageError("give a size, or --all")
     if everything:
@@ -48,8 +42,7 @@ def command(
     wanted = parse_target(str(target))
     if not wanted.is_general:
         raise TargetError(f"compositions are known for general targets only, not {wanted}")
-    if out is not None:
-        claim(out)
+    claim(out)
     with Catalog.open() as catalog:
         part = best_composition(wanted.shape, catalog.best_ranks(ring), ring)
         whose = {entry.digest[:16]: entry for entry in catalog.entries()}

@@ -12,17 +12,8 @@ import click
 from ...errors import PlanError
 from ...kernels.compressed_files import FinishedLayers
 from ...kernels.compression import CompressConfig
-from ..compression import (
-    EMBEDDINGS,
-    LAYOUTS,
-    Compression,
-    Task,
-    calibration_inputs,
-    check_finite,
-    planned,
-    show_layers,
-    stored_weights,
-)
+from .. import compression
+from ..compression import Task
 from ..destination import claim
 from ..help import lcma_command
 from ..matrix_files import file_of
@@ -32,14 +23,14 @@ from ..products import DEVICE, Device
 from ..progress import CountedProgress
 
 
-@lcma_command("compress", json="the result")
+@lcma_command
 def command(
     *,
     model: Path = argument("MODEL.safetensors"),
     out: Path | None = option(metavar="OUT.safetensors"),
     what: str = option("--kind", metavar="WHAT", default="low-rank"),
     layers: tuple[str, ...] = option("--layer", metavar="NAME=WHAT"),
-    layout: str = option(type=Choice(LAYOUTS), default="auto"),
+    layout: str = option(type=Choice(compression.LAYOUTS), default="auto"),
     calibration: str | None = option(metavar="X"),
     batch: int = option(type=click.IntRange(1, 1 << 20), default=1024),
     measure: bool = option(),
@@ -48,16 +39,6 @@ def command(
     resume: bool = option("--resume/--fresh", default=True),
     dry_run: bool = option(),
 ) -> None:
-    """Replace the linear weights of a stored model by structured ones, and report every layer.
-
-    Tensors NAME.weight of two dimensions are taken, but for embeddings and heads (embed, wte, wpe, lm_head), which
-    --layer can name. A bias says whether a weight is stored as nn.Linear's (outputs, inputs) or as Hugging Face's
-    Conv1D (inputs, outputs). OUT has the factors as NAME.U, NAME.V ... and every other tensor as it was;
-    lcma.load_compressed_(model, OUT) builds the layers. Errors are relative, in the Frobenius norm; speeds are over
-    the dense product.
-
-    Finished layers are kept in OUT.layers until OUT is written, and a broken run goes on from there.
-    """
     if out is None and not dry_run:
         raise click.UsageError("name the compressed model: --out OUT.safetensors, or give --dry-run")
     if out is not None:
@@ -69,21 +50,21 @@ def command(
         chosen = dict(_layer(text) for text in layers)
     except PlanError as error:
         raise click.UsageError(str(error)) from None
-    for pattern in EMBEDDINGS:
+    for pattern in compression.EMBEDDINGS:
         chosen.setdefault(pattern, None)
     chosen.setdefault("*", rest)
-    tasks = planned(stored_weights(model, layout), chosen)
-    check_finite(model, tasks)
+    tasks = compression.planned(compression.stored_weights(model, layout), chosen)
+    compression.check_finite(model, tasks)
     if dry_run or out is None:
         _show_tasks(tasks)
         return
     if (reason := tasks[0].reason) and all(task.reason for task in tasks):
         raise PlanError(f"no layer would change: {tasks[0].weight.layer}: {reason}; lcma compress --dry-run shows all")
-    inputs = {} if calibration is None else calibration_inputs(calibration, tasks)
+    inputs = {} if calibration is None else compression.calibration_inputs(calibration, tasks)
     if device.kind == "cuda":
         device.require()
     store = FinishedLayers(out.with_name(f"{out.name}.layers"))
-    work = Compression(model, tasks, device, store, resume)
+    work = compression.Compression(model, tasks, device, store, resume)
     reports = []
     with device.current(), CountedProgress(len(tasks)) as progress:
         for report in work.run(inputs, batch, rounds if measure else None, progress.update):
@@ -91,7 +72,7 @@ def command(
             progress.step()
     work.write(out)
     about = {"model": str(model), "out": str(out), "batch": batch, "device": str(device), "resumed": work.resumed}
-    answer({**about, "layers": [asdict(report) for report in reports]}, lambda: show_layers(reports))
+    answer({**about, "layers": [asdict(report) for report in reports]}, lambda: compression.show_layers(reports))
     if not wants_json():
         click.echo(f"wrote {out}" + (f"; {work.resumed} layers were finished before" if work.resumed else ""), err=True)
 

@@ -16,7 +16,7 @@ from ..options import RING, TARGET, Choice, argument, option
 from ..output import answer, scheme_facts, wants_json
 
 
-@lcma_command("convert", json="the result")
+@lcma_command
 def command(
     *,
     source: str = argument("IN"),
@@ -28,7 +28,6 @@ def command(
     allow_pickle: bool = option(),
     rounded: bool = option("--round"),
 ) -> None:
-    """Verify a scheme file and write it in another format. OUT may be - for stdout."""
     if wants_json() and destination == "-":
         raise click.UsageError("--json is for a scheme that is written to a file")
     if destination != "-":

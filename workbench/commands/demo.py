@@ -24,6 +24,7 @@ from ...search.runs.keep import keep
 from ...verify import check
 from ..bench.contest import Call, Calls, Contest, Timings, Truth, ratio_to, within
 from ..bench.cpu_products import libraries
+from ..bench.table import LIMITS
 from ..destination import write
 from ..help import lcma_command
 from ..options import option
@@ -32,16 +33,12 @@ from ..products import Device, gflops, sized_request
 from ..progress import Progress
 
 
-@lcma_command("demo", json="the result")
+@lcma_command
 def command(
     *,
     size: int = option(type=click.IntRange(64, 1 << 15), default=4096),
     rounds: int = option(type=click.IntRange(1, 100), default=3),
 ) -> None:
-    """Find, prove, store and run a scheme, in about a minute.
-
-    Three sizes are timed: a line says from about how many rows on schemes gain on this machine.
-    """
     if not wants_json():
         demo(size, rounds)
         return
@@ -49,9 +46,6 @@ def command(
         found = demo(size, rounds)
     print_json(found)
 
-
-MAX_ERROR = 1e-4
-"""A relative error in float32 above this is a fault of the program, not of the arithmetic."""
 
 SEARCHES = (("2x2x2", 7), ("3x3x3", 23))
 CONTENDERS = (("strassen", 1), ("strassen", 2))
@@ -177,7 +171,7 @@ def attend(length: int, width: int, rounds: int) -> Panel:
 
 def _timed(calls: Calls, rounds: int, truth: Truth, baseline: str, side: int = 0) -> Timings:
     """Check every contender, then time all of them in turns, and print a line for each; `side` is that of squares."""
-    judge = within(truth.error, MAX_ERROR, "relative error")
+    judge = within(truth.error, LIMITS["product of a library"]["float32"], "relative error")
     with Progress("compiling and checking") as progress:
         timings = Contest(calls, rounds, say=progress.update, judge=judge).run()
     for name, timing in timings.items():

@@ -29,15 +29,15 @@ BASE = ("numpy", "numba", "sympy", "networkx", "ortools", "click", "rich", "thre
 PACKAGES = (*BASE, "torch", "triton", "numba-cuda")
 
 
-@lcma_command("doctor", json="the result")
+@lcma_command
 def command(
     *,
     measured: bool = option("--profile"),
     device: str | None = option(type=Choice(["cpu", "cuda"])),
 ) -> int:
-    """Show processor, libraries and folders of this machine, and prove the shipped schemes again."""
     if measured:
-        return max(_measure(one) for one in _devices(device))
+        here = ("cpu",) if device_reason() else ("cpu", "cuda")
+        return max(_measure(one) for one in ((device,) if device else here))
     proofs = {name: check(shipped(name).scheme).ok for name in shipped_names()}
     with Catalog.open() as catalog:
         path, entries = catalog.path, catalog.entries()
@@ -58,14 +58,6 @@ def command(
     versions = ", ".join(f"{key} {text or '-'}" for key, text in packages.items())
     answer(facts, "\n".join(f"{name + ':':<24}{value}" for name, value in {**facts, "packages": versions}.items()))
     return 0 if all(proofs.values()) else 1
-
-
-def _devices(chosen: str | None) -> tuple[str, ...]:
-    """Return the devices to measure: the chosen one, else the processor, and the GPU if there is one."""
-    if chosen is not None:
-        return (chosen,)
-
-    return ("cpu",) if device_reason() else ("cpu", "cuda")
 
 
 def _measure(device: str) -> int:

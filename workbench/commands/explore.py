@@ -18,7 +18,7 @@ from ..output import answer
 from ..schemes import pool_argument
 
 
-@lcma_command("explore", json="the numbers")
+@lcma_command
 def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME..."),
@@ -27,12 +27,6 @@ def command(
     orbits: bool = option(),
     outs: tuple[Path, ...] = option("--out", metavar="FILE"),
 ) -> None:
-    """Show the flip graph around schemes, modulo 2.
-
-    Components, degrees, distances and reductions, and with --orbits how many schemes are
-    different in more than basis and roles. SCHEMEs are of one target and rank; a run folder
-    means its finds.
-    """
     for path in outs:
         claim(path, schemes)
     seen = flip_graph(pool_argument(schemes), radius=radius, limit=limit, orbits=orbits)

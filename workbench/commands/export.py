@@ -19,7 +19,7 @@ from ..scheme_record import SchemeRecord
 from ..schemes import scheme_argument
 
 
-@lcma_command("export")
+@lcma_command
 def command(
     *,
     scheme: str | None = argument("[SCHEME]"),
@@ -28,10 +28,6 @@ def command(
     format_: str = option("--format", type=Choice(list(WRITERS)), default="lcma-json"),
     out: str | None = option(metavar="FILE|FOLDER"),
 ) -> int:
-    """Write schemes of the catalogue as text.
-
-    The format lcma-json includes provenance and certificate. Exit code 1: the data of a scheme are damaged.
-    """
     if [scheme is not None, everything, records].count(True) != 1:
         raise click.UsageError("give a SCHEME, --all, or --records")
     if (everything or records) and not out:
@@ -41,8 +37,7 @@ def command(
     if records:
         _export_records(format_, Path(str(out)))
         return 0
-    if out is not None:
-        claim(out, [str(scheme)])
+    claim(out, [str(scheme)])
     found, certificate = scheme_argument(str(scheme))
     content = render(found, format_, certificate)
     if out is None:

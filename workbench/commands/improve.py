@@ -23,7 +23,7 @@ from ..progress import COMPILING, Progress
 from .search import interrupt
 
 
-@lcma_command("improve", json="the stored schemes")
+@lcma_command
 def command(
     *,
     targets: tuple[str, ...] = argument("[TARGET...]"),
@@ -40,12 +40,6 @@ def command(
     retry: bool = option(),
     dry_run: bool = option(),
 ) -> int:
-    """Improve the catalogue: ranks behind the best known ones, fronts of structured targets.
-
-    TARGETs take turns, full products in proportion to what the best known rank would take from the mean gap of all
-    formats up to 16x16x16, with compositions (--dry-run shows it). A scheme that improves the catalogue is certified
-    and stored at once; several processes may share it. Exit code 1: nothing was kept.
-    """
     if bool(targets) == (goal is not None):
         raise click.UsageError("give TARGETs, or --for closure")
     # Commas stand between targets, too, and between the grids of blocks(...).

@@ -12,7 +12,7 @@ from ..output import answer
 from ..schemes import pool_argument
 
 
-@lcma_command("lift", json="the shares and the digests")
+@lcma_command
 def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME..."),
@@ -23,12 +23,6 @@ def command(
     signs: float = option(type=DURATION, default="0s"),
     jobs: int = option(type=POSITIVE, default=1),
 ) -> int:
-    """Lift schemes from Z2 or Z3 to the integers or the rationals.
-
-    Lifted schemes are certified and stored; the shares are reported. With --walk and --signs, what does not
-    lift to coefficients -1, 0 and 1 is tried again: near by, and with signs chosen by CP-SAT. A run
-    folder means its finds over Z2. Exit code 1: nothing lifted.
-    """
     result = lift_pool(
         pool_argument(schemes, origins=True), ring=ring, seed=seed, jobs=jobs, sparse=sparse, walks=walks, signs=signs
     )

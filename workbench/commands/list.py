@@ -16,7 +16,7 @@ from ...schemes_db import Target, costs, parse_ring, parse_target
 from ...schemes_db.catalog import Catalog
 from ..help import lcma_command
 from ..options import TARGET, Meaning, argument, option
-from ..output import columns_of, print_csv, print_json, print_table, wants_json
+from ..output import print_csv, print_json, print_table, readers, wants_json
 from ..scheme_record import SchemeRecord
 
 _READ: dict[str, Callable[[SchemeRecord], Any]] = {
@@ -30,11 +30,7 @@ _READ: dict[str, Callable[[SchemeRecord], Any]] = {
     "recursive": lambda row: costs.recursive_cost(row.scheme),
 }
 
-_STORED: dict[str, Callable[[SchemeRecord], Any]] = {
-    one["title"]: attrgetter(one["figure"]) for one in columns_of("fields")
-}
-
-FIELDS = dict(sorted((_READ | _STORED).items()))
+FIELDS = dict(sorted((_READ | readers("fields")).items()))
 """What a filter may name: figures, texts, and `ternary`, which is true or false."""
 
 TEXTS = ("coefficients", "command", "digest", "kind", "name", "origin", "proof", "ring", "source", "target")
@@ -92,7 +88,7 @@ _RECORD_COLUMNS = (*_COLUMNS[1:5], "gap", *_COLUMNS[5:7], "fewest additions", "s
 _BEST_FIRST = attrgetter("entry.rank", "entry.full_products", "entry.additions", "entry.digest")
 
 
-@lcma_command("list", json="the rows")
+@lcma_command
 def command(
     *,
     target: Target | None = argument("[TARGET]", type=TARGET),
@@ -106,7 +102,6 @@ def command(
     records: bool = option(),
     as_csv: bool = option("--csv"),
 ) -> None:
-    """List the schemes of the catalogue."""
     with Catalog.open() as catalog:
         every = (SchemeRecord(entry, catalog) for entry in catalog.entries(target.name if target else None))
         schemes = [one for one in every if all(holds(one) for holds in filters)]

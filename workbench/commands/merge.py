@@ -14,18 +14,13 @@ from ..options import argument, option
 from ..output import answer, print_figures, wants_json
 
 
-@lcma_command("merge", json="runs and finds")
+@lcma_command
 def command(
     *,
     folders: tuple[Path, ...] = argument("DIR..."),
     out: Path | None = option(metavar="FILE"),
 ) -> None:
-    """Merge the finds of several searches.
-
-    They are proven again, each once, and stored in the catalogue.
-    """
-    if out is not None:
-        claim(out, [path for folder in folders for path in folder.glob("*")])
+    claim(out, [path for folder in folders for path in folder.glob("*")])
     runs, finds = merge(folders, out, replace=True)
     fresh = keep_finds(finds, every=True).count(KEPT)
     digests, ranks = [found.scheme.digest for found in finds], [found.scheme.rank for found in finds]

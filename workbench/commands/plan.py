@@ -18,7 +18,7 @@ from ..products import machine_of, sizes_given
 from ..schemes import planned_scheme
 
 
-@lcma_command("plan", json="the result")
+@lcma_command
 def command(
     *,
     arguments: tuple[str, ...] = argument("M K N|K"),
@@ -30,15 +30,6 @@ def command(
     threads: int | None = option(type=click.IntRange(1, 1024)),
     max_error: float | None = option(),
 ) -> None:
-    """Show how a product would be run, and why.
-
-    The product is M x K by K x N. With --causal one matrix is triangular: C of qk and dp (M = N), A of
-    pv, dq, dv and dk (M = K). K is a file with a factored matrix, as for `lcma run`.
-
-    --profile takes a file that `lcma doctor --profile` wrote, or a published machine: nvidia-h20,
-    nvidia-a100-40gb, nvidia-h200, intel-8255c, amd-epyc-9k84, arm-neoverse-v1. With --device cuda and no
-    GPU here the plan is for one like nvidia-h200.
-    """
     if (matrix := product.factored(arguments, max_error=max_error)) is not None:
         request = product.request_by(matrix)
     else:

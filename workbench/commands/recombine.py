@@ -14,18 +14,13 @@ from ..progress import Progress
 from ..schemes import pool_argument
 
 
-@lcma_command("recombine", json="the result")
+@lcma_command
 def command(
     *,
     schemes: tuple[str, ...] = argument("SCHEME..."),
     seed: int = SEED,
     seconds: float = option("--time", type=DURATION, default="60s"),
 ) -> None:
-    """Combine the products of several schemes into the cheapest scheme.
-
-    A half product weighs 1/2. SCHEMEs are ternary schemes of one target, or the run folders of searches.
-    Ctrl-C ends the solver; the best scheme that it has is stored.
-    """
     pool = pool_argument(schemes)
     with Progress("building the model") as progress:
         result = recombine(pool, seconds=seconds, seed=seed, on_tick=progress.update)

@@ -9,13 +9,8 @@ from ..help import lcma_command
 from ..options import argument
 
 
-@lcma_command("remove")
+@lcma_command
 def command(*, schemes: tuple[str, ...] = argument("SCHEME...")) -> None:
-    """Remove your own schemes from the catalogue, by name or by the start of their digest.
-
-    An additional name (`lcma add --name`) is removed, and the scheme stays. What comes
-    with lcma can't be removed.
-    """
     with Catalog.open() as catalog:
         for scheme in schemes:
             entry = catalog.remove(scheme)

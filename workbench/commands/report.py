@@ -20,7 +20,7 @@ PAGES = {"catalogue": catalogue_page, "records": records_page, "structured": str
 FROM_ROWS = {"benchmarks": benchmarks_page, "block-low-rank": block_low_rank_page}
 
 
-@lcma_command("report", json="all formats of the catalogue beside the table")
+@lcma_command
 def command(
     *,
     subject: str = argument(type=Choice([*PAGES, *FROM_ROWS, "figures"])),
@@ -28,14 +28,6 @@ def command(
     results: Path = option(type=click.Path(path_type=Path, file_okay=False), default=Path("docs/results")),
     up_to: int = option(type=click.IntRange(2, LARGEST), default=LARGEST),
 ) -> None:
-    """Write schemes, benchmarks and figures as pages and pictures.
-
-    `catalogue`: formats up to 5x5x5 with rank, gap to the best known, additions and origin, and all formats up to
-    16x16x16 in short. `records`: what is below the tables. `structured`: products with a structure, the best known
-    and ours. `benchmarks`: all measured rows with method and machine. `block-low-rank`: those of block low-rank
-    layers and models, with bytes, errors and one optimisation at a time. `figures`: SVG pictures, each with its
-    alternative text, into a folder.
-    """
     if wants_json():
         if subject != "catalogue":
             raise click.UsageError("--json is for the catalogue")
@@ -46,8 +38,7 @@ def command(
     if subject == "figures":
         _write_figures(results, out or Path("docs/figures"))
         return
-    if out is not None:
-        claim(out, results.glob("*.jsonl"))
+    claim(out, results.glob("*.jsonl"))
     page = PAGES[subject]() if subject in PAGES else FROM_ROWS[subject](results)
     if out is None:
         click.echo(page, nl=False)

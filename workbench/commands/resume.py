@@ -18,7 +18,7 @@ from .improve import improved
 from .search import report, watched
 
 
-@lcma_command("resume", json="statistics and finds")
+@lcma_command
 def command(
     *,
     folder: Path = argument("DIR"),
@@ -29,12 +29,6 @@ def command(
     address: str = option("--ray", default="", metavar="auto|local|HOST:PORT"),
     workers: int | None = option(type=POSITIVE),
 ) -> int:
-    """Continue a search or an improvement from its folder.
-
-    After an interruption, a crash or a full disk it continues from the last checkpoint.
-
-    A broken round of a search is repeated, so the finds are those of a run that was never broken.
-    """
     refuse_unwritable()
     ray: dict[str, Any] = {"address": address, "workers": workers or 0}
     if is_improvement(folder):

@@ -36,7 +36,7 @@ from ..products import FACTORS, Device, Told, causal_name, run_once, within_memo
 from ..schemes import AUTO, planned_scheme
 
 
-@lcma_command("run", json="the result")
+@lcma_command
 def command(
     *,
     scheme: str = argument("SCHEME|auto|K"),
@@ -47,22 +47,6 @@ def command(
     out: str | None = option(metavar="C"),
     check: bool = option(),
 ) -> int:
-    """Multiply the matrices of two files by a certified scheme, or by the fastest plan.
-
-    A, B and C are .npy files, or tensors of .safetensors files as FILE:TENSOR; they are memory-mapped, and
-    leading dimensions are a batch. SCHEME may be SCHEME/SCHEME, one a level. A scheme for a triangular or
-    masked target reads or writes the triangle that its target names.
-
-    K X multiplies X by a factored matrix: Y = X K^T for X (batch, features), Y = K X with --layout bsl. K is a .npz or
-    .safetensors file that lcma.kronecker.save wrote (the tensors patterns (L, 4) and factor1 ... factorL, each
-    (a, d, b, c)), or lcma.block_low_rank.save (a low-rank, Monarch or BLAST matrix).
-
-    With --ring the product is exact: of .npy files of integers, or over Z2 also of bit matrices as
-    `lcma.BitMatrix.save` writes them. Over Z a product that could exceed int64 is refused.
-
-    With --causal the files hold what the formula names, and what stands above a triangle is not used:
-    qk: S = Q K^T, pv: O = P V, dv: dV = P^T dO, dp: dP = dO V^T, dq: dQ = dS K, dk: dK = dS^T Q.
-    """
     if out is not None:
         claim(file_of(out), [scheme, *(file_of(text) for text in (a, b) if text is not None)])
     if b is None and (matrix := product.factored([scheme], levels=levels)) is not None:
@@ -184,7 +168,7 @@ def operands(matrix: FactoredMatrix, file: str, dtype: str | None, layout: str) 
     Raises:
         PlanError: X does not fit, or the dtypes differ.
     """
-    operand: Operand = read_operand(file).converted(dtype)
+    operand = read_operand(file).converted(dtype)
     matrix = matrix if dtype is None else matrix.astype(arithmetic_of(dtype).dtype)
     if operand.dtype != matrix.dtype:
         raise PlanError(f"{file} is {operand.dtype} and the matrix {matrix.dtype}; convert both with --dtype")
@@ -261,8 +245,7 @@ def _computed(request: Request, a: Any, b: Any, executor: Any) -> Any:
 def _operand(file: str) -> Any:
     if Path(file).suffix == BIT_SUFFIX:
         return BitMatrix.load(file)
-    operand: Operand = read_operand(file)
-    return operand.matrix
+    return read_operand(file).matrix
 
 
 def _checked(request: Request, a: Any, b: Any, product: Any) -> Told:

@@ -5,23 +5,14 @@ from __future__ import annotations
 from ...schemes_db.invariants import relation
 from ..help import lcma_command
 from ..options import argument
-from ..output import answer
+from ..output import answer, data_rows
 from ..schemes import scheme_argument
 
-_MEANING = {
-    "identical": "the same products but for their order, signs and scale",
-    "same but for roles": "a rotation or transposition of A, B and C turns one into the other",
-    "different": "no change of basis and no permutation of roles turns one into the other",
-    "not told apart": "all invariants agree; they may be the same in another basis, or not",
-}
+_MEANING = {row["relation"]: row["meaning"] for row in data_rows("relations")}
 
 
-@lcma_command("same", json="the result")
+@lcma_command
 def command(*, first: str = argument("SCHEME"), second: str = argument("SCHEME")) -> int:
-    """Compare two schemes up to change of basis and permutation of roles.
-
-    Exit code 0 unless they are proven different (1).
-    """
     schemes = [scheme_argument(text)[0] for text in (first, second)]
     verdict = relation(*schemes)
     data = {"relation": verdict, "digests": [scheme.digest for scheme in schemes]}

@@ -35,7 +35,7 @@ from ..progress import COMPILING, SOLVING, Progress
 from ..schemes import scheme_argument
 
 
-@lcma_command("search", json="statistics and finds")
+@lcma_command
 def command(
     *,
     target: str = argument("TARGET"),
@@ -68,13 +68,6 @@ def command(
     out: Path | None = option(metavar="DIR"),
     dry_run: bool = option(),
 ) -> int:
-    """Search for schemes of low rank; finds are certified and stored in the catalogue.
-
-    A find that adds nothing to what the catalogue has of its target and ring is not stored, which is said.
-    Walks run on the flip graph, modulo 2 (finds are lifted to the ring) or over -1, 0, 1. The same
-    seed, walks, steps and rounds give the same finds. With --out every find is written to disk at once,
-    and `lcma resume` continues after an interruption or a crash. Exit code 1: nothing was found.
-    """
     over, wanted = parse_ring("Z" if ring.upper() == "ZT" else ring), parse_target(target)
     grouped = (objective or "").startswith(PREFIX)
     if rank is None and not grouped:

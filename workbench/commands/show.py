@@ -30,21 +30,12 @@ from ..output import answer, data_rows, ratio, wants_json
 from ..schemes import scheme_argument
 
 
-@lcma_command("show", json="the scheme, its costs and its certificate")
+@lcma_command
 def command(
     *,
     scheme: str = argument("SCHEME"),
     reproduce: bool = option(),
 ) -> int:
-    """Show a scheme: equations, costs, certificate, provenance.
-
-    With --reproduce the steps that made it are run again: constructions and lifts from kept schemes, and
-    searches on this processor by their command and seed. A step that is recorded as one that can't be repeated
-    is skipped where its result is kept. Exit code 1: the result is another scheme; 3: a step can't be
-    repeated, which is said.
-
-    The output is itself a scheme file: `lcma show strassen > s.txt && lcma verify s.txt`.
-    """
     if wants_json() and reproduce:
         raise click.UsageError("--json is not for --reproduce")
     found, certificate = scheme_argument(scheme)

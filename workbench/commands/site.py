@@ -15,18 +15,12 @@ from ..progress import Progress
 from ..site import build_site
 
 
-@lcma_command("site", json="what was written")
+@lcma_command
 def command(
     *,
     out: str = argument("OUT"),
     results: Path | None = option(metavar="DIR"),
 ) -> int:
-    """Write the catalogue as static pages into the folder OUT.
-
-    They open from the folder itself, OUT/index.html, without a server or a network. A site that
-    lcma built before is replaced whole; a folder with anything else in it is left alone. Exit code 1: the data of
-    a scheme are damaged; the first page says so.
-    """
     if results is not None and not results.is_dir():
         raise LcmaError(f"{results} is no folder; name the one with the rows of lcma bench")
     with Catalog.open() as catalog, Progress("site") as progress:

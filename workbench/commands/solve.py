@@ -11,7 +11,7 @@ from ..output import answer
 from ..progress import Progress
 
 
-@lcma_command("solve", json="the answer")
+@lcma_command
 def command(
     *,
     target: Target = argument("TARGET", type=TARGET),
@@ -21,11 +21,6 @@ def command(
     seconds: float = option("--time", type=DURATION, default="60s"),
     prove: bool = option(),
 ) -> int:
-    """Solve the Brent equations of a tiny target, or prove that they have no solution.
-
-    Exit code 0: a scheme was found, certified and stored, or it is proven that there is none; 1: the
-    time was over before either.
-    """
     with Progress("building the model") as progress:
         found = solve(
             target, rank, ring=ring.upper(), seconds=seconds, seed=seed, ordered=prove, on_tick=progress.update

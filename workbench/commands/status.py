@@ -15,12 +15,8 @@ from ..options import argument
 from ..output import print_figures, print_json, wants_json
 
 
-@lcma_command("status", json="settings, progress and finds")
+@lcma_command
 def command(*, folders: tuple[Path, ...] = argument("DIR...")) -> int:
-    """Show the progress of searches and improvements.
-
-    Reads their folders, whether they are running or not. Exit code 3: one of them can't be read.
-    """
     runs, others = list[dict[str, Any]](), list[dict[str, Any]]()
     damaged = 0
     for folder in folders:

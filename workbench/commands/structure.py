@@ -23,7 +23,7 @@ from ..progress import Progress
 DTYPES = ("float32", "float64")
 
 
-@lcma_command("structure", json="the result")
+@lcma_command
 def command(
     *,
     weight: str = argument("W"),
@@ -38,15 +38,7 @@ def command(
     out: Path | None = option(metavar="K.npz"),
     picture: Path | None = option(metavar="FILE.svg"),
 ) -> None:
-    """Approximate a weight by Kronecker-sparse factors: error and predicted speed by pattern.
-
-    W is a .npy file, or a tensor of a .safetensors file as FILE:TENSOR, of shape (outputs, inputs); the least error
-    comes first. Half precision is read as float32. The lists of patterns are those of `suggest --density`; factors are
-    found by truncated SVDs of blocks, optimal for one and for two factors.
-
-    With --patterns a single list, by both algorithms: their errors and seconds, and the predicted speed.
-    """
-    for path in filter(None, (out, picture)):
+    for path in (out, picture):
         claim(path, [file_of(weight)])
     operand = read_operand(weight)
     matrix = operand.widened()

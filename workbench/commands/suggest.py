@@ -18,7 +18,7 @@ from ..product_options import RING, exact_request_of
 from ..products import DEVICE, Device, machine_of
 
 
-@lcma_command("suggest", json="the result")
+@lcma_command
 def command(
     *,
     sizes: tuple[int, ...] = argument("M K N|OUTPUTS INPUTS", type=click.IntRange(1, 1 << 24), required=False),
@@ -31,12 +31,6 @@ def command(
     top: int = option(type=click.IntRange(1, 100), default=5),
     profile: str | None = option(metavar="NAME|FILE"),
 ) -> None:
-    """List the schemes that should be fastest for a size, or Kronecker-sparse patterns for a layer.
-
-    The names of schemes are those to give to `run` and `time`. With --density, lists of patterns for a layer of
-    OUTPUTS x INPUTS that keep to it are ranked by predicted time; where few patterns divide the sizes, it says which
-    ones would.
-    """
     if len(sizes) != (3 if density is None else 2):
         raise click.UsageError("give three sizes M K N, or OUTPUTS INPUTS and --density P for a layer")
     if density is not None:

@@ -20,7 +20,7 @@ from ..progress import Progress
 from ..schemes import AUTO, scheme_argument
 
 
-@lcma_command("time", json="the result")
+@lcma_command
 def command(
     *,
     scheme: str = argument("SCHEME|auto|K"),
@@ -31,30 +31,10 @@ def command(
     rounds: int = option(type=click.IntRange(1, 1000), default=7),
     record: bool = option(),
 ) -> None:
-    """Time a scheme, or the planner's choice, against the vendor's product: interleaved, checked first.
-
-    Ratios are of medians over the rounds, with the 95% interval of the paired rounds; more than 1 means
-    faster than the vendor's GEMM on the same device. For --causal the baselines are the whole product cut
-    afterwards (vendor), strips and halving, and ratios are to the fastest of them. For a scheme with a
-    triangular or masked target of its own the baseline is the whole product.
-
-    With --dtype fp8 the baselines are the vendor's product in bfloat16, and the vendor's in e4m3 with block scales
-    behind our kernels that quantise.
-
-    --dtype int8 needs --max-abs; entries are drawn up to it, and results are int32. The baseline on a GPU is
-    torch._int_mm, which gets a copy of B by columns where that is faster.
-
-    With --ring the baseline is the exact product without a scheme (leaf).
-
-    K is a file with a factored matrix, as for `run`. The baselines of a Kronecker-sparse one are the permuted batched
-    GEMM (bmm), einsum, sparse formats (bsr, csr) and the dense matrix, of a block low-rank one GEMMs on views
-    (strided), the papers' GEMMs between permutations (permuted) and the dense matrix, as far as they can run.
-    """
     device, strategy = product.device, product.strategy
     matrix = product.factored([scheme], record=record)
     digest: str | None = None
     factors: Any = None
-    about: dict[str, Any]
     if matrix is not None:
         text = AUTO if named is None else named
         if text == AUTO and levels:
@@ -64,7 +44,8 @@ def command(
         request = product.request_by(matrix)
         factors = matrix.astype(request.storage.name).factors if device.kind == "cpu" else None
         patterns = [one.sizes for one in matrix.patterns]
-        about = {"structure": matrix.structure.name, "kronecker": patterns, "layout": product.layout or "bsf"}
+        layout = product.layout or "bsf"
+        about: dict[str, Any] = {"structure": matrix.structure.name, "kronecker": patterns, "layout": layout}
         about["size"] = request.shape
     else:
         if named not in (None, scheme) and scheme != AUTO:
@@ -89,13 +70,8 @@ def command(
         found = contest.run(rounds, progress.update)
     if record and digest is not None:
         _record(digest, found, request)
-    about |= {
-        "dtype": request.dtype,
-        "precision": request.precision,
-        "device": str(device),
-        "batch": product.batch,
-        "rounds": rounds,
-    }
+    about |= {"dtype": request.dtype, "precision": request.precision, "device": str(device)}
+    about |= {"batch": product.batch, "rounds": rounds}
     _show(found, request, about, device)
 
 

@@ -26,7 +26,7 @@ from ..products import Sizes, causal_name, require_memory, sizes_given
 from ..progress import CountedProgress
 
 
-@lcma_command("tune", json="the result")
+@lcma_command
 def command(
     *,
     arguments: tuple[str, ...] = argument("[M K N|K]"),
@@ -37,13 +37,6 @@ def command(
     budget: float | None = option(type=DURATION),
     again: bool = option(),
 ) -> None:
-    """Measure the best candidates for a product, and use the measured times in later plans.
-
-    The product is M x K by K x N, or that of a stored matrix K, as for `lcma plan`; SHAPES.csv has a line
-    m,k,n[,dtype,causal] for each of many. The candidates that are predicted to be fastest, and the baseline, are
-    checked and run in turn; the medians are stored beside the machine's profile. Products that were measured before
-    are skipped, so that the same command continues where it was stopped.
-    """
     if (file is None) == (not arguments):
         raise click.UsageError("give three sizes M K N, a file K, or --from SHAPES.csv")
     if (matrix := product.factored(arguments)) is not None:
@@ -175,12 +168,10 @@ def read_shapes(path: Path) -> list[ShapeRow]:
         with open(path, encoding="utf-8", newline="") as stream:
             reader = csv.DictReader(stream, skipinitialspace=True)
             columns = [name.strip() for name in reader.fieldnames or ()]
-            missing, unknown = set(NEEDED) - set(columns), set(columns) - set(KNOWN)
-            if missing or unknown:
-                fault = (
-                    f"lacks the column {min(missing)}" if missing else f"has an unknown column {min(unknown)[:40]!r}"
-                )
-                raise SchemeFormatError(f"{fault}; the first line must be m,k,n[,dtype,causal]", path, 1)
+            faults = [f"lacks the column {name}" for name in sorted(set(NEEDED) - set(columns))]
+            faults += [f"has an unknown column {name[:40]!r}" for name in sorted(set(columns) - set(KNOWN))]
+            if faults:
+                raise SchemeFormatError(f"{faults[0]}; the first line must be m,k,n[,dtype,causal]", path, 1)
             reader.fieldnames = columns
             found: list[ShapeRow] = []
             for row in reader:

@@ -81,14 +81,8 @@ class Answer:
     skipped: int = 0
 
 
-@lcma_command("verify", json="one object a scheme, one a line,")
+@lcma_command
 def command(*, files: tuple[str, ...] = argument("FILE|FOLDER|-..."), options: Options = group(Options)) -> int:
-    """Prove or refute the schemes in files.
-
-    The first line is the verdict. All scheme files below a FOLDER are verified, with one line
-    each; `-` is standard input. Exit code 0: all are valid (over Z2 at least, with a warning, unless the
-    file or --ring says the ring); 1: one is not; 65: one can't be read.
-    """
     if options.recheck and (options.methods or options.ring or options.target or options.format):
         raise click.UsageError("--recheck takes methods, ring and target from the certificates; leave them out")
     folders = [file for file in files if file != STDIN and Path(file).is_dir()]

@@ -9,22 +9,20 @@ from pathlib import Path
 from ...home import write_atomic
 from ..bench.picture import save
 from . import kronecker, maps, ranks, speed
-from .canvas import Figure
+from .canvas import TEXTS, Figure
 from .kronecker import BMM_FIGURE, GENERIC_FIGURE
 
-_LAYOUTS = "ks-cuda.jsonl, both layouts"
-
 FIGURES = (
-    Figure("speedup", "cpu-cpu.jsonl or gpu-cuda.jsonl", speed.speedups, speed.draw_speedups),
-    Figure("roofline", "gpu-cuda.jsonl", speed.float32_points, speed.draw_roofline),
-    Figure("accuracy", "precision-cpu.jsonl", speed.errors, speed.draw_errors),
-    Figure("ranks", "the shipped catalogue", ranks.gaps, ranks.draw_ranks),
-    Figure("discovery", "search-cpu.jsonl", speed.times, speed.draw_discovery),
-    Figure("ks-map", "ks-cuda.jsonl or ks-cpu.jsonl", maps.patterns, maps.draw_ks),
-    Figure("ks-generic", _LAYOUTS, partial(kronecker.speedups, GENERIC_FIGURE), kronecker.draw_generic),
-    Figure("ks-bmm", _LAYOUTS, partial(kronecker.speedups, BMM_FIGURE), kronecker.draw_bmm),
-    Figure("ks-layouts", _LAYOUTS, kronecker.layout_ratios, kronecker.draw_layouts),
-    Figure("blr-map", "blr-cuda.jsonl or blr-cpu.jsonl", maps.layers, maps.draw_blr),
+    Figure("speedup", speed.speedups, speed.draw_speedups),
+    Figure("roofline", speed.float32_points, speed.draw_roofline),
+    Figure("accuracy", speed.errors, speed.draw_errors),
+    Figure("ranks", ranks.gaps, ranks.draw_ranks),
+    Figure("discovery", speed.times, speed.draw_discovery),
+    Figure("ks-map", maps.patterns, maps.draw_ks),
+    Figure("ks-generic", partial(kronecker.speedups, GENERIC_FIGURE), kronecker.draw_generic),
+    Figure("ks-bmm", partial(kronecker.speedups, BMM_FIGURE), kronecker.draw_bmm),
+    Figure("ks-layouts", kronecker.layout_ratios, kronecker.draw_layouts),
+    Figure("blr-map", maps.layers, maps.draw_blr),
 )
 
 
@@ -49,7 +47,7 @@ def write_figures(results: Path, out: Path) -> list[Written]:
     done = []
     for figure in FIGURES:
         if not (found := figure.rows(results)):
-            done.append(Written(figure.name, "", f"no rows: needs {figure.needs} in {results}"))
+            done.append(Written(figure.name, "", f"no rows: needs {TEXTS[figure.name]['needs']} in {results}"))
             continue
         drawn = figure.draw(found)
         save(drawn.figure, out / f"{figure.name}.svg")

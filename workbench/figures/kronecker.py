@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 from ..bench.ks_tables import AUTO, BEST, BMM, COMPARISONS, EVERY, PAPER, PERMUTED, Comparison, products, times_of
-from .canvas import COLOURS, Drawn, axes, rows_of
+from .canvas import COLOURS, Drawn, axes, drawn, rows_of, ticks
 
 DTYPE = "float32"
 
@@ -70,11 +70,11 @@ def layout_ratios(results: Path) -> dict[str, list[float]]:
     return {name: ratios for name, ratios in found.items() if ratios}
 
 
-def _draw_sizes(comparison: Comparison, y: str, title: str, about: str, points: Sequence[Speedup]) -> Drawn:
+def _draw_sizes(name: str, place: int, points: Sequence[Speedup]) -> Drawn:
     """A box for each decade of sizes, a dot for each pattern (hollow: at least), and the paper's median dashed: that of
-    the patterns that were won, in Table 2; of BMM over all other baselines."""
-    figure, panel = axes(title, "rows x columns (dashed: the paper's median, A100)", y)
-    paper = PAPER[DTYPE, BEST][1][0 if comparison == GENERIC_FIGURE else 1][1]
+    the patterns that were won, in Table 2, at this place of the comparisons; of BMM over all other baselines."""
+    figure, panel = axes(name)
+    paper = PAPER[DTYPE, BEST][1][place][1]
     assert paper is not None
     for hollow in (False, True):
         some = [one for one in points if one.at_least == hollow]
@@ -94,52 +94,28 @@ def _draw_sizes(comparison: Comparison, y: str, title: str, about: str, points: 
     panel.set_yscale("log")
     panel.axhline(1.0, color="0.3", linewidth=1)
     panel.axhline(paper, color="0.3", linewidth=1, linestyle="--")
-    panel.set_xticks([10.0**power for power in range(4, 11)], [f"1e{power}" for power in range(4, 11)])
-    panel.set_xticks([], minor=True)
+    ticks(panel.xaxis, (10.0**power for power in range(4, 11)), (f"1e{power}" for power in range(4, 11)))
     low, high = (end([paper, *(one.ratio for one in points)]) for end in (min, max))
     panel.set_ylim(0.8 * low, 1.3 * high)
-    ticks = [tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500) if 0.8 * low <= tick <= 1.3 * high]
-    panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    panel.set_yticks([], minor=True)
+    known = (0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
+    ticks(panel.yaxis, (tick for tick in known if 0.8 * low <= tick <= 1.3 * high))
     medians = ", ".join(f"{median(ratios):.2g} at 1e{decade} ({len(ratios)})" for decade, ratios in decades.items())
     bounds = sum(one.at_least for one in points)
     hollow_dots = f" {bounds} ratios are lower bounds." if bounds else ""
     wins = f"{sum(one.ratio > 1 for one in points)} of {len(points)} above 1"
-    return Drawn(figure, f"{about} {wins}; medians by decade {medians}.{hollow_dots}")
+    return drawn(name, figure, wins=wins, medians=medians, bounds=hollow_dots)
 
 
-draw_generic = partial(
-    _draw_sizes,
-    GENERIC_FIGURE,
-    "csr, dense / ours, bmm, einsum, bsr",
-    "Figure 12: with and without structure",
-    "Time of the faster of CSR and the dense matrix over that of the fastest product that uses the pattern, by size, "
-    "on an H200 in float32; the paper has a median of 6.5 over the 98.1% won.",
-)
-
-draw_bmm = partial(
-    _draw_sizes,
-    BMM_FIGURE,
-    "einsum, bsr / bmm",
-    "Figure 13: the permuted batched GEMM",
-    "Time of the faster of einsum and BSR over that of the permuted batched GEMM, by size, on an H200 in float32; in "
-    "the paper it is the fastest for all large sizes, over all baselines by a median of 1.36 on the 90% won.",
-)
+draw_generic, draw_bmm = partial(_draw_sizes, "ks-generic", 0), partial(_draw_sizes, "ks-bmm", 1)
 
 
 def draw_layouts(ratios: dict[str, list[float]]) -> Drawn:
     """A box for each contender, and a diamond at the paper's median where it states one."""
-    figure, panel = axes(
-        "Figure 14: layouts, float32", "diamonds: the paper (its kernel, bmm)", "batch-first / batch-last"
-    )
+    figure, panel = axes("ks-layouts")
     panel.boxplot(list(ratios.values()), whis=WHISKERS, showfliers=False, medianprops={"color": "black"})
     panel.axhline(1.0, color="0.3", linewidth=1)
     stated = [(place, LAYOUT_RATIOS[name]) for place, name in enumerate(ratios, 1) if name in LAYOUT_RATIOS]
     panel.plot(*zip(*stated, strict=True), "D", color="0.3", markersize=6, markerfacecolor="none")
     panel.set_xticks(range(1, len(ratios) + 1), [NAMES.get(name, name) for name in ratios])
     words = ", ".join(f"{NAMES.get(name, name)} {median(found):.2f} ({len(found)})" for name, found in ratios.items())
-    return Drawn(
-        figure,
-        f"Time batch-first over time batch-last on an H200 in float32, medians over patterns: {words}; the paper has "
-        f"about {LAYOUT_RATIOS[AUTO]:g} for its kernel and {LAYOUT_RATIOS[BMM]:g} for bmm.",
-    )
+    return drawn("ks-layouts", figure, medians=words, ours=LAYOUT_RATIOS[AUTO], bmm=LAYOUT_RATIOS[BMM])

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
-from .canvas import MARKERS, Drawn, axes, rows_of
+from .canvas import MARKERS, Drawn, axes, drawn, rows_of
 
 KINDS = {"low-rank": 0.8, "monarch": 1.0, "blast": 1.25}
 """Kinds of block low-rank matrices, and the factor by which their dots stand beside the number of inputs."""
@@ -15,12 +15,9 @@ KINDS = {"low-rank": 0.8, "monarch": 1.0, "blast": 1.25}
 def patterns(results: Path) -> list[tuple[float, float, float]]:
     """(density, size, ratio) of every row of `ks` in float32 that has all three; a GPU's rows where there are any."""
     for device in ("cuda", "cpu"):
-        found = [
-            (row["figures"]["density"], row["figures"]["size"], row["figures"]["ratio"])
-            for key, row in rows_of(results, f"ks-{device}").items()
-            if "float32" in key.split() and all(row["figures"].get(name) for name in ("density", "size", "ratio"))
-        ]
-        if found:
+        some = [row["figures"] for key, row in rows_of(results, f"ks-{device}").items() if "float32" in key.split()]
+        rows = [(one.get("density"), one.get("size"), one.get("ratio")) for one in some]
+        if found := [row for row in rows if all(row)]:
             return found
     return []
 
@@ -40,21 +37,17 @@ def layers(results: Path) -> list[tuple[str, int, int, float]]:
 
 def draw_ks(found: list[tuple[float, float, float]]) -> Drawn:
     """Kronecker-sparse products at density and size, over the best baseline."""
-    figure, panel = axes("Kronecker-sparse products", "density", "size")
+    figure, panel = axes("ks-map")
     densities, sizes, ratios = zip(*found, strict=True)
     dots = panel.scatter(densities, sizes, c=ratios, **_colours(ratios))
     figure.colorbar(dots, ax=panel, label="best baseline's time / ours")
     _logarithmic(panel)
-    return Drawn(
-        figure,
-        f"Speed of Kronecker-sparse products over the best baseline by density and size: {_wins(ratios)} patterns are "
-        "faster.",
-    )
+    return drawn("ks-map", figure, wins=_wins(ratios))
 
 
 def draw_blr(found: list[tuple[str, int, int, float]]) -> Drawn:
     """Block low-rank layers at the number of inputs and the size of the dense weight, over the dense layer."""
-    figure, panel = axes("Block low-rank layers", "inputs at once", "size of the dense weight")
+    figure, panel = axes("blr-map")
     ratios = [ratio for *_, ratio in found]
     texts = []
     for (kind, beside), marker in zip(KINDS.items(), MARKERS, strict=False):
@@ -67,10 +60,7 @@ def draw_blr(found: list[tuple[str, int, int, float]]) -> Drawn:
     figure.colorbar(dots, ax=panel, label="dense layer's time / ours")
     _logarithmic(panel)
     panel.legend(fontsize=9, loc="center", bbox_to_anchor=(0.38, 0.5))
-    return Drawn(
-        figure,
-        "Speed of block low-rank layers over the dense layer by inputs and size; faster are " + ", ".join(texts) + ".",
-    )
+    return drawn("blr-map", figure, wins=", ".join(texts))
 
 
 def _colours(ratios: Any) -> dict[str, Any]:

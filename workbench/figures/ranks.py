@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...schemes_db.catalog import Catalog
 from ..board import board_cells
-from .canvas import Drawn, axes
+from .canvas import Drawn, axes, drawn
 
 LARGEST = 5
 """The table goes up to 5x5x5; the catalogue's pages go up to 8x8x8."""
@@ -25,7 +25,7 @@ def draw_ranks(found: dict[tuple[int, int, int], tuple[int, int]]) -> Drawn:
     """A cell a format."""
     from matplotlib.patches import Rectangle
 
-    figure, panel = axes("Rank over Z, and distance from the best known", height=2.9)
+    figure, panel = axes("ranks", height=2.9)
     rows = [(m, k) for m in range(2, LARGEST + 1) for k in range(m, LARGEST + 1)]
     columns = sorted({n for _, _, n in found})
     for (m, k, n), (ours, known) in found.items():
@@ -48,8 +48,5 @@ def draw_ranks(found: dict[tuple[int, int, int], tuple[int, int]]) -> Drawn:
     above = ", ".join(
         f"{m}x{k}x{n} {ours} ({ours - known:+d})" for (m, k, n), (ours, known) in found.items() if ours > known
     )
-    return Drawn(
-        figure,
-        f"Our lowest rank over the integers of the {len(found)} formats up to {LARGEST}x{LARGEST}x{LARGEST}: "
-        f"{equal} equal the best known{f', others are above: {above}' if above else ''}.",
-    )
+    others = f", others are above: {above}" if above else ""
+    return drawn("ranks", figure, formats=len(found), side=LARGEST, equal=equal, others=others)

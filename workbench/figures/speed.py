@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .canvas import COLOURS, MARKERS, Drawn, axes, rows_of
+from .canvas import COLOURS, MARKERS, Drawn, axes, drawn, rows_of, ticks
 
 _CPU = re.compile(r"(float32|float64) (\d+) 2T")
 _GPU = re.compile(r"(?:auto|product) (?!tf32)(\w+) (\d+)(?: (\S+))?")
@@ -33,7 +33,7 @@ def speedups(results: Path) -> dict[str, Series]:
 
 def draw_speedups(devices: dict[str, Series]) -> Drawn:
     """Time of the vendor's product over ours, by size."""
-    figure, panel = axes("Square products", "rows and columns", "vendor's time / ours")
+    figure, panel = axes("speedup")
     lines, words = 0, []
     for device, series in devices.items():
         for dtype, ratios in sorted(series.items()):
@@ -54,7 +54,7 @@ def draw_speedups(devices: dict[str, Series]) -> Drawn:
     sizes = sorted({size for series in devices.values() for ratios in series.values() for size in ratios})
     panel.set_xticks(sizes, [str(size) for size in sizes], rotation=30)
     panel.legend(fontsize=9, ncols=2)
-    return Drawn(figure, f"Speed-up over the vendor's product by size: {'; '.join(words)}.")
+    return drawn("speedup", figure, lines="; ".join(words))
 
 
 def float32_points(results: Path) -> dict[float, dict[str, float]]:
@@ -73,24 +73,18 @@ def float32_points(results: Path) -> dict[float, dict[str, float]]:
 
 def draw_roofline(found: dict[float, dict[str, float]]) -> Drawn:
     """The best rate of a scheme against operations per byte in float32, and the card's peak."""
-    figure, panel = axes("H200, float32", "operations per byte", "effective TFLOP/s")
+    figure, panel = axes("roofline")
     places = sorted(found)
     panel.plot(places, [min(PEAK, BANDWIDTH * place) / 1e12 for place in places], color="0.3", label="peak of the card")
     panel.plot(places, [found[x]["vendor"] for x in places], "s", markersize=4, color=COLOURS[4], label="torch")
     best = [(x, found[x]["best"]) for x in places if found[x]["best"] > 0]
     panel.plot(*zip(*best, strict=True), "o", markersize=4, color=COLOURS[1], label="best scheme")
     panel.set_xscale("log")
-    ticks = [tick for tick in (125, 250, 500, 1000, 2000) if places[0] <= tick <= places[-1]]
-    panel.set_xticks(ticks, [str(tick) for tick in ticks])
-    panel.set_xticks([], minor=True)
+    ticks(panel.xaxis, (tick for tick in (125, 250, 500, 1000, 2000) if places[0] <= tick <= places[-1]))
     panel.set_ylim(bottom=0)
     panel.legend(fontsize=10)
     top, vendor = max(rate for _, rate in best), max(found[x]["vendor"] for x in places)
-    return Drawn(
-        figure,
-        f"Effective rate of float32 products on an H200 against operations per byte: torch reaches {vendor:.0f}, the "
-        f"best scheme {top:.0f} TFLOP/s; the data sheet's peak is {PEAK / 1e12:.0f}.",
-    )
+    return drawn("roofline", figure, vendor=vendor, top=top, peak=PEAK / 1e12)
 
 
 SCHEMES = ("strassen", "winograd", "laderman", "4x4x4-r49", "3x4x5-r47")
@@ -108,7 +102,7 @@ def errors(results: Path) -> dict[str, dict[int, float]]:
 
 def draw_errors(found: dict[str, dict[int, float]]) -> Drawn:
     """A line a scheme."""
-    figure, panel = axes("Accuracy, float32", "levels of recursion", "error / classical error")
+    figure, panel = axes("accuracy")
     for place, (name, ratios) in enumerate(found.items()):
         levels = sorted(ratios)
         panel.plot(levels, [ratios[level] for level in levels], marker=MARKERS[place], color=COLOURS[place], label=name)
@@ -116,10 +110,8 @@ def draw_errors(found: dict[str, dict[int, float]]) -> Drawn:
     panel.set_yscale("log", base=2)
     panel.set_yticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"])
     panel.legend(fontsize=10)
-    words = "; ".join(
-        f"{name} {', '.join(f'{ratio:.1f}' for ratio in ratios.values())}" for name, ratios in found.items()
-    )
-    return Drawn(figure, f"Error in float32 relative to the classical product at 0, 1, 2 levels: {words}.")
+    words = (f"{name} {', '.join(f'{ratio:.1f}' for ratio in ratios.values())}" for name, ratios in found.items())
+    return drawn("accuracy", figure, lines="; ".join(words))
 
 
 _TIME = re.compile(r"time (\S+ \S+) seed \d+")
@@ -141,7 +133,7 @@ def times(results: Path) -> dict[str, list[float]]:
 
 def draw_discovery(found: dict[str, list[float]]) -> Drawn:
     """A step line a target."""
-    figure, panel = axes("Time to the best known rank", "seconds, one machine of two cores", "share of seeds")
+    figure, panel = axes("discovery")
     words = []
     for place, (name, seconds) in enumerate(found.items()):
         reached = [value for value in seconds if value != float("inf")]
@@ -150,8 +142,7 @@ def draw_discovery(found: dict[str, list[float]]) -> Drawn:
         median = seconds[len(seconds) // 2]
         words.append(f"{name} {len(reached)} of {len(seconds)} seeds, median {median:.2g} s")
     panel.set_xscale("log")
-    panel.set_xticks([0.001, 0.01, 0.1, 1, 10], ["0.001", "0.01", "0.1", "1", "10"])
-    panel.set_xticks([], minor=True)
+    ticks(panel.xaxis, (0.001, 0.01, 0.1, 1, 10))
     panel.set_ylim(0, 1.02)
     figure.legend(loc="outside lower center", ncols=2, fontsize=10)
-    return Drawn(figure, f"Time from the naive scheme to the best known rank on a processor: {'; '.join(words)}.")
+    return drawn("discovery", figure, lines="; ".join(words))

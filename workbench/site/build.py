@@ -16,18 +16,8 @@ from ...schemes_db.formats import WRITERS, lcma_json, render
 from ...version import __version__
 from ..destination import writing
 from ..scheme_record import SchemeRecord
-from .facts import (
-    MAX_MEASUREMENTS,
-    Benchmarks,
-    benchmarks,
-    coefficients_of,
-    costs_of,
-    measured,
-    origin_of,
-    proofs_of,
-    provenance_of,
-    shown,
-)
+from . import facts
+from .facts import MAX_MEASUREMENTS, Benchmarks, benchmarks, measured, shown
 from .folder import Folder, SiteError, replaced
 from .fronts import fewest_additions, front_plot, records
 from .heat import heat_maps, structured
@@ -129,18 +119,13 @@ def _kin(pairs: Iterable[tuple[str, str]], by_digest: Mapping[str, SchemeRecord]
 def _values(row: SchemeRecord, by_digest: Mapping[str, SchemeRecord]) -> dict[str, Any]:
     """The template's values of a scheme's page; `by_digest` are the schemes that steps may link to."""
     scheme, certificate = row.stored
-    origin = scheme.provenance
+    steps = scheme.provenance.history
     return {
         "row": row,
         "scheme": scheme,
         "drawing": draw(scheme.target, scheme.factors, costs.product_kinds(scheme)),
-        "coefficients": coefficients_of(scheme),
-        "costs": costs_of(row),
         "certificate": certificate,
-        "proofs": proofs_of(certificate),
-        "provenance": provenance_of(origin),
-        "steps": [(step, _kin(((digest, "") for digest in step.of), by_digest)) for step in origin.history],
-        "origin": origin_of(origin),
+        "steps": [(step, _kin(((digest, "") for digest in step.of), by_digest)) for step in steps],
         "title": scheme.name or f"{row.label}:{row.entry.rank}",
         "runs": not (scheme.ring.characteristic or scheme.gaussian) and scheme.target.is_product,
     }
@@ -205,7 +190,7 @@ def templates(docs: str | None = None) -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     found.filters |= {"shown": shown, "signed": lambda gap: f"{gap:+g}".replace("-", "\u2212"), "size": size}
-    found.globals |= {"version": __version__, "docs": docs}
+    found.globals |= {"version": __version__, "docs": docs, "facts": facts}
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from ...schemes_db import Certificate, Provenance, Scheme, costs
 from ..bench.journal import Row
 from ..figures.canvas import rows_of
-from ..output import columns_of, figure, ratio
+from ..output import figure, ratio, readers
 from ..scheme_record import SchemeRecord
 
 MAX_TEXT = 1_000
@@ -66,8 +66,8 @@ def proofs_of(certificate: Certificate) -> list[Fact]:
 
 def provenance_of(provenance: Provenance) -> list[Fact]:
     """Return the origin of the scheme in words; the parents are shown elsewhere."""
-    said = ((one["title"], getattr(provenance, one["figure"])) for one in columns_of("provenance"))
-    return [Fact(title, shown(value)) for title, value in said if value not in (None, "")]
+    said = {title: read(provenance) for title, read in readers("provenance").items()}
+    return [Fact(title, shown(value)) for title, value in said.items() if value not in (None, "")]
 
 
 def origin_of(provenance: Provenance) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.names import is_free_of_meaning
 from ...schemes_db.resolve import ORDERS, entry_of
 from ...schemes_db.shipped import shipped_names
+from ..output import readers
 from ..scheme_record import SchemeRecord
 
 MAX_NAME = 40
@@ -84,32 +85,11 @@ def family(catalog: Catalog, listed: Sequence[SchemeRecord]) -> tuple[dict[str, 
 
 def data_script(listed: Sequence[SchemeRecord]) -> str:
     """The list as a script: a page opened from a folder may not fetch a JSON file."""
-    rows = [_values(row) for row in listed]
-    fields = list(rows[0]) if rows else []
-    body = ",\n".join(_json(list(values.values())) for values in rows)
-    return f"window.LCMA_SCHEMES = {{fields: {_json(fields)}, rows: [\n{body}\n]}};\n"
-
-
-def _values(row: SchemeRecord) -> dict[str, object]:
-    e = row.entry
-    return {
-        "page": row.page,
-        "name": e.name,
-        "target": row.label,
-        "ring": e.ring,
-        "rank": e.rank,
-        "known": row.known_cost,
-        "full": e.full_products,
-        "half": e.half_products,
-        "additions": e.additions,
-        "shared": e.additions_cse,
-        "nonzeros": e.nonzeros,
-        "growth": round(e.growth, 3),
-        "ternary": row.ternary,
-        "best": row.best,
-        "origin": e.origin,
-        "digest": e.digest[:16],
-    }
+    columns = readers("site")
+    rows = ({name: read(row) for name, read in columns.items()} for row in listed)
+    short = ({**row, "growth": round(row["growth"], 3), "digest": row["digest"][:16]} for row in rows)
+    body = ",\n".join(_json(list(row.values())) for row in short)
+    return f"window.LCMA_SCHEMES = {{fields: {_json(list(columns) if listed else [])}, rows: [\n{body}\n]}};\n"
 
 
 def _json(values: Sequence[object]) -> str:

@@ -127,5 +127,4 @@ def baseline(request: Request, name: str) -> Baseline:
     kind = kind_of(request)
     if name not in NAMES.get(kind, ()):
         raise PlanError(f"{kind} products have no baseline {name!r}")
-    found: Baseline = import_module(f".{kind.replace('-', '_')}", __package__).baseline(request, name)
-    return found
+    return import_module(f".{kind.replace('-', '_')}", __package__).baseline(request, name)

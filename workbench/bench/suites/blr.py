@@ -17,29 +17,21 @@ from ....kernels.factored import UNLIMITED, factored_request
 from ....kernels.plans.tuning import bench_for
 from ....kernels.structured.block_low_rank import BlockLowRank
 from ....kernels.structured.strategy import chain_in
-from ...contenders import MAX_ERROR
 from ...products import require_memory
 from ..baselines import Baseline, named_plan, prepared
 from ..baselines.block_low_rank import multiply_permuted
 from ..blr_ablation import ablation, steps_between
-from ..case import Bar, Case, Options, Say
+from ..case import Case, Options, Say, barred
 from ..contest import Call, Calls, Contest, CudaClock, FlushedClock, Timings, require_right
 from ..gpu_products import graphed, peak_bytes
+from ..table import LIMITS
 from ..workloads import KINDS, TABLE, BlrLayer
 
 CPU_TOKENS, CPU_SIDE = (1, 1024), 8192
 """On a processor layers with sides up to CPU_SIDE are timed, for these numbers of inputs."""
 
-BARS = (
-    Bar("over_best", 0.99),
-    Bar("peak_over_strided", 1.0, at_most=True),
-    Bar("error_over_strided", 1.1, at_most=True),
-)
-"""Bars on a GPU: the plan chosen where the dense matrix is allowed (`max_extra_bytes`) is never slower than dense and
-torch.compile; the one without it takes no more memory than the GEMMs on views, and is as accurate. Its own ratio to
-the faster of dense and torch.compile is the figure `over_best_factored`."""
 
-
+@barred
 def cases(options: Options) -> Iterator[Case]:
     on_cpu = options.device == "cpu"
     for dtype in options.dtypes or (("float32",) if on_cpu else ("bfloat16",)):
@@ -48,12 +40,9 @@ def cases(options: Options) -> Iterator[Case]:
                 for kind in KINDS:
                     if (structure := layer.structure(kind)) is None:
                         continue
-                    yield Case(
-                        f"{layer.model} {layer.name} {kind} n={n} {dtype}",
-                        partial(figures_of, structure, n, dtype, options),
-                        () if on_cpu else BARS,
-                        None if on_cpu else partial(run_blank, structure, n, dtype),
-                    )
+                    key, of = f"{layer.model} {layer.name} {kind} n={n} {dtype}", (structure, n, dtype)
+                    ahead = None if on_cpu else partial(run_blank, *of)
+                    yield Case(key, partial(figures_of, *of, options), ahead=ahead)
 
 
 def _layers(options: Options) -> Sequence[BlrLayer]:
@@ -93,7 +82,7 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
     reasons: dict[str, str] = {}
 
     def add(name: str, call: Call, error: float, plan: str, workspace: int | None = None) -> None:
-        require_right(name, error, MAX_ERROR[request.dtype], "relative error")
+        require_right(name, error, LIMITS["product"][request.dtype], "relative error")
         peak = peak_bytes(call) if on_gpu else _peak_on_cpu(call) if workspace is None else workspace
         found[name] = Form(call, error, peak, plan)
 
@@ -116,7 +105,11 @@ def forms_of(request: Request, seed: int, say: Say) -> tuple[dict[str, Form], di
 
 
 def figures_of(structure: BlockLowRank, n: int, dtype: str, options: Options, say: Say) -> dict[str, Any]:
-    """Figures of one row; ratios are of medians, more than 1 is faster than the dense layer."""
+    """Figures of one row; ratios are of medians, more than 1 is faster than the dense layer.
+
+    `over_best` is of the plan where the dense matrix is allowed (`max_extra_bytes`) over the faster of dense and
+    torch.compile, `over_best_factored` of the one without it, which has bars of memory and error, too.
+    """
     request = factored_request(structure, n, dtype, device=options.device)
     forms, reasons = forms_of(request, options.seed, say)
     timings = timed({name: form.call for name, form in forms.items()}, n, options, say)

@@ -13,24 +13,31 @@ import numpy as np
 from ....errors import PlanError
 from ....kernels import Request, decision_for, machine_for, plan_for, tune
 from ....kernels.arrays import torch
+from ....kernels.causal.candidates import scheme_names
+from ....kernels.causal.cuda import TWO_LEVELS
 from ....kernels.causal.naive import plain
 from ....kernels.cpu.executor import MatrixExecutor
 from ....kernels.cpu.strips import zero_outside_triangle
 from ....kernels.cpu.triangular_products import HalfProduct
 from ....kernels.cuda.bench import CudaBench
+from ....kernels.cuda.dtypes import precision_of
 from ....kernels.cuda.machine import require_device
+from ....kernels.cuda.requests import request_of
 from ....kernels.cuda.strips import strips
 from ....kernels.plans.tuning import bench_for
+from ....kernels.products.triangular import STRATEGIES, run_triangular
+from ....kernels.request import structures_of
+from ....kernels.triangular import causal_pv, causal_qk, syrk, trmm
 from ....schemes_db.resolve import resolve
 from ....schemes_db.straightline import program_of
-from ....schemes_db.symmetry import ATTENTION_PRODUCTS
+from ....schemes_db.symmetry import ATTENTION_PRODUCTS, Triangle
 from ...products import Device, sized_request
 from ..baselines import NAMES, baseline
 from ..baselines.causal import halving
-from ..case import Bar, Case, Figures, Options, Say
-from ..causal_gate import LIMITS, gate, gate_ahead, schemes
-from ..contest import Call, Contest, Timings, clock_of, poisoned, within
+from ..case import Case, Figures, Options, Say, barred
+from ..contest import Call, Contest, Timings, clock_of, poisoned, relative, require_right, within
 from ..cpu_products import proposed_plans
+from ..table import LIMITS
 
 BASELINES = ("full + tril", "8 strips", "16 strips")
 """The baseline of a ratio on a processor: the fastest of these in the same rounds."""
@@ -46,53 +53,37 @@ SIZES = ((4096, 1024), (4096, 2048), (4096, 4096), (8192, 1024), (8192, 2048), (
 
 CUDA_SIZES = ((4096, 4096), (8192, 4096), (8192, 8192))
 
-WIDE = 2048
-"""From this d on a product must gain; below it must not lose."""
-
-GAIN, EVEN = 1.08, 0.99
-
-CUDA_BARS = {
-    ("QK", "float32"): (Bar("ratio", 1.15), Bar("over_halving", 1.03)),
-    ("QK", "float64"): (Bar("ratio", 1.10),),
-}
-"""On a GPU a scheme must gain from L = 8192 on."""
-
-KERNEL_BAR = Bar("kernel_over_full", 1.68)
-"""The bar of the triangle-skipping kernel, bfloat16, L = d = 8192."""
-
-ERROR_SEEDS, MOST_ERROR = 10, 3.0
-"""Most times the standard algorithm's error, in the same dtype, of the largest of so many."""
+ERROR_SEEDS = 10
+"""Seeds of which the largest error counts."""
 
 SPENT = 0.05
 """Seconds that a contender runs in a round on a GPU."""
 
+GATED = ("float32", "float64", "bfloat16", "float16")
 
+SHAPES = ((4, 2, 333, 333, 65), (2, 1, 257, 129, 1), (1, 1, 1024, 1024, 512), (2, 1, 4096, 4096, 256))
+"""Heads, heads that share, rows, columns and width of what is checked; the last fills the programs that stay."""
+
+
+@barred
 def cases(options: Options) -> Iterator[Case]:
     """On a GPU the gate first; then the products by every strategy, their errors, and there attention."""
-    on_cpu, errors = options.device == "cpu", Bar("ratio_of_errors", MOST_ERROR, at_most=True)
+    on_cpu = options.device == "cpu"
     if not on_cpu:
         yield Case("gate", partial(gate, options.seed), ahead=gate_ahead)
     sizes, dtypes = (SIZES, ("float32",)) if on_cpu else (CUDA_SIZES, ("bfloat16", "float32", "float64"))
     for (length, width), dtype, product in itertools.product(sizes, options.dtypes or dtypes, PRODUCTS):
         of, name = (product, length, width, dtype), PRODUCTS[product] if on_cpu else product
         run, ahead = partial(_timed, *of, options), None if on_cpu else partial(_timed_ahead, *of)
-        yield Case(f"{name} {dtype} L={length} d={width}", run, _bars(*of, on_cpu), ahead)
+        yield Case(f"{name} {dtype} L={length} d={width}", run, ahead=ahead)
     for (length, width), product in itertools.product(((1024, 512),) if on_cpu else CUDA_SIZES, PRODUCTS):
         key = f"error {PRODUCTS[product]} float32" if on_cpu else f"error {product} float32 L={length} d={width}"
         run = partial(_product_error, product, length, width, options)
         ahead = None if on_cpu else partial(_timed_ahead, product, length, width, "float32")
-        yield Case(key, run, (errors,), ahead)
+        yield Case(key, run, ahead=ahead)
     for length, width in () if on_cpu else ((4096, 128), (8192, 128), (4096, 2048)):
         run = partial(_attention, (1, 8 if width <= 256 else 1, length, width), options)
         yield Case(f"attention bfloat16 L={length} d={width}", run)
-
-
-def _bars(product: str, length: int, width: int, dtype: str, on_cpu: bool) -> tuple[Bar, ...]:
-    if on_cpu:
-        return (Bar("ratio", GAIN if width >= WIDE else EVEN),) if dtype == "float32" else ()
-    if (product, dtype, length, width) == ("QK", "bfloat16", 8192, 8192):
-        return (KERNEL_BAR,)
-    return CUDA_BARS.get((product, dtype), ()) if length > 4096 else ()
 
 
 def _request(product: str, length: int, width: int, dtype: str, device: str) -> Request:
@@ -132,7 +123,7 @@ def _timed(product: str, length: int, width: int, dtype: str, options: Options, 
     plan = plan_for(request)
     contenders = (_cpu_contenders if on_cpu else _cuda_contenders)(request, a, b, out)
     contenders["chosen"] = partial(plan.build().run, a, b, out)
-    limit = 200 * float(np.finfo(dtype).eps) if on_cpu else LIMITS[dtype]
+    limit = 200 * float(np.finfo(dtype).eps) if on_cpu else LIMITS["causal product at the gate"][dtype]
     judge = poisoned(out, within(bench_for(request).errors(request, a, b), limit, "relative error"))
     timings = Contest(contenders, options.rounds or 7, clock_of(options.device, SPENT), say, judge).run()
     best = timings.fastest(BASELINES)
@@ -223,3 +214,60 @@ def _attention(shape: tuple[int, int, int, int], options: Options, say: Say) -> 
     calls = {by: partial(causal_attention, q, k, v, strategy=by) for by in ("products", "sdpa")}
     timings = Contest(calls, options.rounds or 7, clock_of("cuda", SPENT), say).run()
     return {"chosen": timings.fastest(calls).name, **timings.against(timings["sdpa"], "products")}
+
+
+def schemes() -> tuple[str, ...]:
+    """The schemes for triangular products that are shipped, and two levels of one."""
+    return (*scheme_names(), TWO_LEVELS)
+
+
+def _gated_by(rows: int) -> tuple[str | None, ...]:
+    """The planner's choice, and strategies and schemes by name."""
+    return (None, "kernel", "strips", *(schemes() if rows % 4 == 0 else ()))
+
+
+def gate_ahead() -> None:
+    """The products of heads that `gate` checks, on tensors without data."""
+    require_device()
+    for dtype in GATED:
+        blank = partial(torch.empty, device="meta", dtype=getattr(torch, dtype))
+        for heads, shared, rows, cols, width in SHAPES:
+            size, each = min(rows, cols), heads // shared  # below the square there are plain products
+            q, k = blank(2, shared, each, size, width), blank(2, shared, 1, size, width)
+            weights = blank(2, shared, each, size, size)
+            for by in _gated_by(rows):
+                for a, b, triangle in ((q, k.mT, Triangle("out")), (weights, k, Triangle("left"))):
+                    request = request_of(a, b, precision_of(a), structures=structures_of(triangle))
+                    run_triangular(request, a, b, by)
+
+
+def gate(seed: int, say: Say) -> Figures:
+    """The largest error of each dtype."""
+    require_device()
+    torch.manual_seed(seed)
+    torch.backends.cuda.matmul.allow_tf32 = False
+    draw, worst = partial(torch.randn, device="cuda"), dict.fromkeys(GATED, 0.0)
+
+    def check(name: str, dtype: str, got: Any, wanted: Any) -> None:
+        error = require_right(f"{name} {dtype}", relative(got, wanted), LIMITS["causal product at the gate"][dtype])
+        worst[dtype] = max(worst[dtype], error)
+
+    for dtype in GATED:
+        kind = getattr(torch, dtype)
+        for heads, shared, rows, cols, width in SHAPES:
+            q, k = draw(2, heads, rows, width).to(kind), draw(2, shared, cols, width).to(kind)
+            wide = k.double().repeat_interleave(heads // shared, 1)
+            seen = torch.ones(rows, cols, device="cuda").tril().bool()
+            weights = torch.where(seen, draw(2, heads, rows, cols), float("nan")).to(kind)
+            clean = torch.where(seen, weights, 0).double()
+            for by in _gated_by(rows):
+                named: Any = {"strategy" if by in STRATEGIES else "scheme": by}
+                what = f"{by} {rows}x{cols}x{width}"
+                check(what, dtype, causal_qk(q, k, **named), (q.double() @ wide.mT).tril())
+                check(what, dtype, causal_pv(weights, k, **named), clean @ wide)
+        square, other = draw(300, 300).to(kind), draw(300, 70).to(kind)
+        check("trmm", dtype, trmm(square, other, lower=False), square.double().triu() @ other.double())
+        check("trmm", dtype, trmm(square, other.mT, side="right"), other.double().mT @ square.double().tril())
+        check("syrk", dtype, syrk(other), (other.double() @ other.double().mT).tril())
+        say(dtype)
+    return {"worst_errors": worst}

@@ -8,7 +8,7 @@ from itertools import islice, product
 
 from ....errors import PlanError
 from ....kernels import Request, decision_for, plan_for
-from ..case import Bar, Case, Figures, Options, Say
+from ..case import Case, Figures, Options, Say, barred
 from ..contest import Call
 from ..cpu_products import Sizes, compete, libraries, operands, proposed_plans
 
@@ -25,17 +25,14 @@ BEST = 6
 VENDOR = "vendor"
 """The planner's name of the library's own product."""
 
-WORST = 0.06
-"""The bar of the loss of the choice against the best measured candidate."""
 
-
+@barred
 def cases(options: Options) -> Iterator[Case]:
     shapes: list[Sizes] = [*((size, size, size) for size in CUBES), *product(GRID, GRID, GRID)]
     for m, k, n in shapes:
         one = 1e-11 * m * k * n
         rounds = options.rounds or max(3, min(9, int(8 / (13 * one))))
-        bars = (Bar("loss", WORST, at_most=True),)
-        yield Case(f"{m}x{k}x{n}", partial(_shape, (m, k, n), rounds, options.seed), bars)
+        yield Case(f"{m}x{k}x{n}", partial(_shape, (m, k, n), rounds, options.seed))
 
 
 def _shape(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:

@@ -20,7 +20,7 @@ import numpy as np
 from ....kernels import Pool, Request, decision_for, executor_for, machine_for, matmul, plan_for
 from ....kernels.cpu.blas import TORCH, backends
 from ...cpu_profile import limited
-from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
+from ..case import Case, Figures, Options, Say, at_least, barred, cube, shown
 from ..cpu_products import compete, libraries, operands
 from ..requirements import in_new_process
 from ..table import rows
@@ -43,6 +43,7 @@ SHARES = (0.0, 1 / 6, 1 / 3, 1.0, 3.0)
 """Workspace as a part of what A, B and C take."""
 
 
+@barred
 def cases(options: Options) -> Iterator[Case]:
     dtypes = options.dtypes or ("float32", "float64")
     for product in PRODUCTS:
@@ -56,11 +57,10 @@ def cases(options: Options) -> Iterator[Case]:
     if "float32" in dtypes:
         few = options.rounds or FEW
         for share in SHARES:
-            bars = (Bar("taken_share", 1.0, at_most=True),)
-            yield Case(f"workspace {share:.3g} float32 4096", partial(_workspace, share, few, options.seed), bars)
-        yield Case("first calls", _first_calls, (Bar("compile_s", 6.0, True), Bar("later_s", 0.3, True)))
-        yield Case("small overhead", _small_overhead, (Bar("microseconds", 0.4, True),))
-        yield Case("planning", _planning, (Bar("warm_us", 4.0, True), Bar("cold_ms", 2.0, True)))
+            yield Case(f"workspace {share:.3g} float32 4096", partial(_workspace, share, few, options.seed))
+        yield Case("first calls", _first_calls)
+        yield Case("small overhead", _small_overhead)
+        yield Case("planning", _planning)
 
 
 def _product(product: Any, rounds: int, seed: int, say: Say) -> Figures:

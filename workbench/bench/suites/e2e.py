@@ -13,7 +13,7 @@ from ....kernels.cuda.machine import require_device
 from ....kernels.torch import dispatch
 from ....kernels.torch.recipe import ProductRecipe
 from ....lazy import LateModule
-from ..case import Bar, Case, Figures, Options, Say
+from ..case import Case, Figures, Options, Say, barred
 from ..requirements import seeded_torch
 
 modules: Any = LateModule("....kernels.torch.modules", __package__)
@@ -32,13 +32,11 @@ TRAINED = 8192
 
 DTYPES = ("float32", "float64", "bfloat16", "float16")
 
-NEVER_BELOW = 0.99
 
-
+@barred
 def cases(options: Options) -> Iterator[Case]:
     on_cpu = options.device == "cpu"
     prefilled = ON_CPU if on_cpu else ROWS
-    bars = () if on_cpu else (Bar("ratio", NEVER_BELOW),)
     # Where weights are trained in half precision, masters of them would be in float32.
     trained = [dtype for dtype in options.dtypes or ("float32",) if dtype in ("float32", "float64")]
     dtypes = options.dtypes or (("float32",) if on_cpu else ("float32", "bfloat16", "float16"))
@@ -46,7 +44,7 @@ def cases(options: Options) -> Iterator[Case]:
         for dtype, name, m in product(some, MODELS, rows):
             run = partial(measured, kind, name, m, rows, dtype, options)
             ahead = None if on_cpu else partial(_ahead, name, m, dtype, kind == "train")
-            yield Case(f"{kind} {name} {dtype} {m}", run, bars, ahead)
+            yield Case(f"{kind} {name} {dtype} {m}", run, ahead=ahead)
 
 
 def measured(

@@ -10,41 +10,31 @@ from typing import Any
 from ....kernels.factored import UNLIMITED
 from ....lazy import LateModule
 from ..baselines.block_low_rank import multiply_permuted
-from ..case import Bar, Case, Figures, Options, Say
+from ..case import Case, Figures, Options, Say, barred
 from ..contest import relative, require_right
-from ..requirements import inferred, seeded_torch
-from ..workloads import KINDS
+from ..requirements import inferred, placed
+from ..table import LIMITS, rows
 from .blr import timed
 
 models: Any = LateModule("..layer_models", __package__)
 layers: Any = LateModule("....kernels.torch.block_low_rank_layers", __package__)
 
-MODELS = ("llama-7b", "llama-3.2-1b", "gpt2-s", "vit-b", "dit-xl/2")
+ROWS = rows("e2e_blr")
+"""Models and kinds of their layers; the paper has no Monarch of DiT."""
 
 CPU_BLOCKS, CPU_TOKENS = 1, 128
 """The part of every model that runs on a CPU."""
 
-BARS = {("llama-7b", "monarch"): 1.25, ("llama-7b", "blast"): 1.10}
-
-NEVER_BELOW = 0.98
-
 OR_DENSE = "or dense"
 """The form whose layers may have the dense weight beside the factors."""
 
-LIMITS = {"float32": 1e-3, "float64": 1e-9, "float16": 2e-2, "bfloat16": 5e-2}
-"""The relative difference of the results by two strategies above which one of them is wrong."""
 
-
+@barred
 def cases(options: Options) -> Iterator[Case]:
     on_cpu = options.device == "cpu"
     for dtype in options.dtypes or (("float32",) if on_cpu else ("bfloat16",)):
-        for name in MODELS:
-            for kind in KINDS:
-                if name == "dit-xl/2" and kind == "monarch":
-                    continue  # the paper has none
-                bars = () if on_cpu else (Bar("ratio", BARS.get((name, kind), NEVER_BELOW)),)
-                run = partial(measured, name, kind, dtype, options)
-                yield Case(f"{name} {kind} {dtype}", run, bars)
+        for one in ROWS:
+            yield Case(f"{one.name} {one.kind} {dtype}", partial(measured, one.name, one.kind, dtype, options))
 
 
 def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Figures:
@@ -54,9 +44,8 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     the structured model by the planner's choice and by the papers' form are compared. On a GPU all are compiled, with
     CUDA graphs.
     """
-    torch = seeded_torch(options)
+    torch, where = placed(options, dtype)
     sizes = models.MODELS[name]
-    where = {"device": options.device, "dtype": getattr(torch, dtype)}
     on_cpu = options.device == "cpu"
     blocks = options.sample or (CPU_BLOCKS if on_cpu else sizes.blocks)
     tokens = min(CPU_TOKENS, sizes.tokens) if on_cpu else sizes.tokens
@@ -67,7 +56,7 @@ def measured(name: str, kind: str, dtype: str, options: Options, say: Say) -> Fi
     with torch.inference_mode():
         packed, extra = take_dense(free, x, condition)
         difference = _difference(ours, x, condition)
-        require_right(f"{name} {kind}", difference, LIMITS[dtype], "relative difference")
+        require_right(f"{name} {kind}", difference, LIMITS["block low-rank model"][dtype], "relative difference")
         mode = "reduce-overhead"  # CUDA graphs
         torch.compiler.reset()  # after eight models torch would run the next ones uncompiled
         forms = {"dense": dense, kind: ours} | ({OR_DENSE: free} if packed else {})
@@ -100,12 +89,11 @@ def take_dense(model: Any, x: Any, condition: Any) -> tuple[int, int]:
     """
     found = _layers(model)
     rows: dict[int, int] = {}
-    hooks = [
-        one.register_forward_pre_hook(
-            lambda module, given: rows.update({id(module): given[0].numel() // module.in_features})
-        )
-        for one in found
-    ]
+
+    def note(module: Any, given: Any) -> None:
+        rows[id(module)] = given[0].numel() // module.in_features
+
+    hooks = [one.register_forward_pre_hook(note) for one in found]
     model(x, condition)
     for hook in hooks:
         hook.remove()

@@ -9,8 +9,8 @@ from typing import Any
 from ....lazy import LateModule
 from ..case import Case, Figures, Options, Say, at_most
 from ..contest import Calls, Contest, Timings, clock_of, relative, require_right
-from ..requirements import inferred, seeded_torch
-from ..table import rows
+from ..requirements import inferred, placed
+from ..table import LIMITS, rows
 
 models: Any = LateModule("..layer_models", __package__)
 
@@ -22,9 +22,6 @@ GPT-2 medium on an RTX 6000), and the bar of ours."""
 
 SHARES = {(one.name, one.dtype): one for one in rows("e2e_ks_shares")}
 """Milliseconds of a model and of the linear layers of its feed-forward parts in the paper (Table 7, A100)."""
-
-LIMITS = {"float32": 1e-4, "float64": 1e-10, "float16": 2e-2, "bfloat16": 1e-1}
-"""The relative difference of results by two strategies above which one of them is wrong."""
 
 
 def cases(options: Options) -> Iterator[Case]:
@@ -44,16 +41,15 @@ def measured(one: Any, dtype: str, options: Options, say: Say) -> Figures:
 
     Ours and the permuted product have equal parameters, and their results are compared first.
     """
-    torch = seeded_torch(options)
+    torch, where = placed(options, dtype)
     sizes, part = models.KRONECKER[one.name], one.part
-    where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.hidden if part == "down" else sizes.features, **where)
     modules = {kind: models.part_of(sizes, part, kind, **where) for kind in ("dense", "auto", "bmm")}
     models.copy_parameters(modules["auto"], modules["bmm"])
     calls = {kind: inferred(module, x) for kind, module in modules.items()}
     say("comparing results")
     error = relative(calls["auto"](), calls["bmm"]())
-    require_right(f"{one.name} {part}", error, LIMITS[dtype], "relative difference")
+    require_right(f"{one.name} {part}", error, LIMITS["Kronecker-sparse model"][dtype], "relative difference")
     timings = _timed(calls, options, say)
     over = {kind: 1 / ratio for kind, ratio in timings.ratios(timings["dense"]).items()}
     return {
@@ -69,9 +65,8 @@ def measured(one: Any, dtype: str, options: Options, say: Say) -> Figures:
 
 def share(name: str, dtype: str, options: Options, say: Say) -> Figures:
     """The part of a dense model's seconds that the linear layers of its feed-forward parts take, timed in turns."""
-    torch = seeded_torch(options)
+    torch, where = placed(options, dtype)
     sizes = models.VISION[name]
-    where = {"device": options.device, "dtype": getattr(torch, dtype)}
     x = torch.randn(sizes.batch, sizes.tokens, sizes.features, **where)
     model, linear = models.part_of(sizes, "full", "dense", **where), models.feed_forward_layers(sizes, **where)
     ms = _timed({"model": inferred(model, x), "linear": inferred(linear, x)}, options, say).ms

@@ -16,7 +16,7 @@ from ....kernels.exact.naive import naive_product
 from ....kernels.products.exact import exact_request
 from ....kernels.ring import GF2, INTEGERS, exact_ring
 from ...cpu_profile import limited
-from ..case import Bar, Case, Figures, Options, Say
+from ..case import Bar, Case, Figures, Options, Say, barred
 from ..contest import Call, Clock, Contest, CpuClock
 from ..exact_peers import FFLAS, FLINT, M4RI, Peer, compiled
 from ..table import rows
@@ -28,13 +28,14 @@ asked for."""
 FLOAT_PRIME = 1 << 11
 """Below it FFLAS-FFPACK also runs on float32, and the faster of the two counts."""
 
-INTEGER_SIZE, INTEGER_BITS = 4096, {20: 1.5, 31: 5.0}
-"""Products over Z, and how many times float64's time is allowed."""
+INTEGER_SIZE, INTEGER_BITS = 4096, (20, 31)
+"""Products over Z."""
 
-NUMPY_ROWS, NUMPY_GAIN = 64, 10.0
+NUMPY_ROWS = 64
 """numpy's own product of int64 is timed on so many rows of A: its time is proportional to them."""
 
 
+@barred
 def cases(options: Options) -> Iterator[Case]:
     if options.device != "cpu":
         raise PlanError("suite exact is of a processor; leave --device out")
@@ -48,10 +49,9 @@ def cases(options: Options) -> Iterator[Case]:
         if wanted(row.size):
             run = partial(runs[row.over], row.size, row.ring, options.rounds or row.rounds, options.seed)
             yield Case(f"{row.ring} {row.size} {row.over}", run, (Bar("ratio", row.bar),))
-    for bits, most in INTEGER_BITS.items() if wanted(INTEGER_SIZE) else ():
-        both = (Bar("time_over_float64", most, at_most=True), Bar("over_numpy", NUMPY_GAIN))
+    for bits in INTEGER_BITS if wanted(INTEGER_SIZE) else ():
         run = partial(_integers, INTEGER_SIZE, bits, options.rounds or 5, options.seed)
-        yield Case(f"Z {INTEGER_SIZE} below 2^{bits}", run, both)
+        yield Case(f"Z {INTEGER_SIZE} below 2^{bits}", run)
 
 
 def _contest(base: Mapping[str, Call], ours: Call, rounds: int, own: bool = False) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import partial
 
 from ....kernels import Request, matmul, plan_for
 from ....schemes_db.resolve import resolve
-from ..case import Bar, Case, Figures, Options, Say
+from ..case import Case, Figures, Options, Say, barred
 from ..cpu_products import compete, libraries, operands
 from ..gpu_layers import layer_cases
 from ..rivals import compiled_formula, tasks_adding
@@ -24,13 +24,11 @@ GPU_SAMPLE, GPU_SPENT = 96, 0.05
 
 ON_GPU = ("float32", "bfloat16")
 
-NEVER_BELOW = 0.99
-"""The bar of every ratio there."""
 
-
+@barred
 def cases(options: Options) -> Iterator[Case]:
     if options.device == "cuda":
-        yield from layer_cases(options, ON_GPU, GPU_SAMPLE, (Bar("ratio", NEVER_BELOW),), GPU_SPENT)
+        yield from layer_cases(options, ON_GPU, GPU_SAMPLE, GPU_SPENT)
         return
     for i, (m, layer) in enumerate(sample(options.sample or SAMPLE)):
         one = 1e-11 * m * layer.k * layer.n  # at 200 Gflop/s

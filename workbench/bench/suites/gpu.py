@@ -17,18 +17,16 @@ from ....kernels.torch import dispatch
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....lazy import LateModule
-from ...gpu_profile import settled
-from ..case import Bar, Case, Figures, Options, Say, at_least, cube, shown
+from ...gpu_profile import DTYPES, settled
+from ..case import Case, Figures, Options, Say, at_least, barred, cube, shown
 from ..contest import Call, Contest, CudaClock
-from ..gpu_8_bits import fp8_cases, int8_cases
-from ..gpu_layers import SHORT, choice_cases, layer, layer_cases, vendor_seconds
+from ..gpu_8_bits import cases_of_8_bits
+from ..gpu_layers import choice_cases, layer, layer_cases
 from ..gpu_products import SPENT, VendorJudge, ahead, all_ahead, graphed, operands, paired, peak_bytes, request_for
 from ..rivals import compiled_formula, jitted_on_gpu, tasks_adding
 from ..table import rows
 
 ops: Any = LateModule("....kernels.torch.ops", __package__)
-
-DTYPES = ("bfloat16", "float16", "tf32", "float32", "float64")
 
 SMALL = cube(64)
 """A product whose time is that of its launches."""
@@ -51,6 +49,7 @@ PRODUCTS = rows("gpu")
 """Sizes, dtypes, recipes, and the bars of ratios with B's sums made in every call and before."""
 
 
+@barred
 def cases(options: Options) -> Iterator[Case]:
     rounds = options.rounds or 7
     for dtype in DTYPES:
@@ -58,9 +57,8 @@ def cases(options: Options) -> Iterator[Case]:
         yield Case(f"gate {dtype}", partial(_gate, dtype, options.seed), ahead=partial(all_ahead, *products))
     for rank in (7, 49, 343):
         for dtype in ("bfloat16", "float32", "float64"):
-            bars = (Bar("split_share", 0.9), Bar("merge_share", 0.9))
             key, of = f"{dtype} R={rank}", (dtype, rank)
-            yield Case(f"combine {key}", partial(combine, *of, rounds), bars, partial(sums_ahead, *of, False))
+            yield Case(f"combine {key}", partial(combine, *of, rounds), ahead=partial(sums_ahead, *of, False))
             yield Case(f"tile {key}", partial(tile, *of, rounds), ahead=partial(sums_ahead, *of, True))
     for product in PRODUCTS:
         run = partial(_product, product, rounds, options.seed)
@@ -71,13 +69,12 @@ def cases(options: Options) -> Iterator[Case]:
         run, sums = partial(_graph, size, rounds, options.seed), partial(ahead, TWO, "float32", cube(size))
         yield Case(f"graph float32 {size}", run, ahead=sums)
     sums = partial(ahead, TWO, "float32", SMALL)
-    yield Case("launch", partial(_launch, options.seed), (Bar("overhead_ms", 0.008, at_most=True),), sums)
+    yield Case("launch", partial(_launch, options.seed), ahead=sums)
     yield Case(
         "memory float32 8192",
         partial(_memory, rounds, options.seed),
-        (Bar("share_of_predicted", 1.05, True), Bar("share_of_predicted", 0.95)),
         # The kernels of the pieces of any workspace are those of fewer rows.
-        partial(all_ahead, *((TWO, "float32", (rows, 8192, 8192)) for rows in (8192, 2048))),
+        ahead=partial(all_ahead, *((TWO, "float32", (rows, 8192, 8192)) for rows in (8192, 2048))),
     )
     for dtype, size in (("float32", 8192), ("bfloat16", 16384)):
         run = partial(_rivals, dtype, size, rounds, options.seed)
@@ -85,13 +82,10 @@ def cases(options: Options) -> Iterator[Case]:
         yield Case(f"rivals {dtype} {size}", run, ahead=partial(all_ahead, *levels))
     for dtype in DTYPES:
         for size in (1024, 4096, 8192, 16384):
-            # The vendor has small products done sooner than launches can be told apart by a ratio.
-            short = vendor_seconds(dtype, cube(size)) < SHORT
-            bar = Bar("added_ms", 0.008, at_most=True) if short else Bar("ratio", 0.99)
+            # The vendor has small products done sooner than launches can be told apart by a ratio: their bar is ms.
             run, sums = partial(_auto, dtype, size, rounds, options.seed), partial(ahead, "auto", dtype, cube(size))
-            yield Case(f"auto {dtype} {size}", run, (bar,), sums)
-    yield from fp8_cases(options, rounds)
-    yield from int8_cases(options, rounds)
+            yield Case(f"auto {dtype} {size}", run, ahead=sums)
+    yield from cases_of_8_bits(options, rounds)
     yield from layer_cases(options, LAYER_DTYPES, LAYERS, span=SPAN)
     yield from choice_cases(options)
 

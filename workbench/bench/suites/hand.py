@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import VerificationError
-from ..case import Bar, Case, Figures, Options, Say
+from ..case import Bar, Case, Figures, Options, Say, barred
 from ..contest import relative
 from ..hand_eager import MODULES
 from ..picture import ratios
@@ -31,30 +31,23 @@ from ..table import rows
 LOOPS = rows("hand")
 """Products that a loop runs; those of a GPU are cubes, and layers of models that no other suite has."""
 
-FIRST_CALL = {"cpu": 0.3, "cuda": 0.5}
-"""Seconds that a first call may take beyond the vendor's call."""
-
-
 PASSIVE = "OPENBLAS_THREAD_TIMEOUT", "OMP_WAIT_POLICY"
 """With these idle threads sleep, the second by the command `lcma`: a new user's spin."""
 
 
+@barred
 def cases(options: Options) -> Iterator[Case]:
     loops = [one for one in LOOPS if one.device == options.device]
-    first = Bar("first_extra_s", FIRST_CALL[options.device], at_most=True)
-    # Seconds over the vendor's as a share of 3% and 0.1 s; the ratio after the decision; the first call.
-    bars = Bar("over_share", 1.0, at_most=True), Bar("after_low", 0.99), first
     for one in loops[: options.sample]:
         key = f"loop {one.kind} {one.dtype} {'x'.join(map(str, one.sizes))}"
         task = {"device": one.device, "kind": one.kind, "dtype": one.dtype, "shape": one.sizes, "seed": options.seed}
-        yield Case(key, partial(_loop, task), bars)
+        yield Case(key, partial(_loop, task))
     if options.device == "cpu":
-        named = Bar("cold_s", 4.0, at_most=True), Bar("warm_s", 1.0, at_most=True)
-        yield Case("lcma run strassen 700x700x700", _named_scheme, named)
-        yield Case("lcma search 3x3x3", _first_find, (Bar("cold_s", 60.0, at_most=True),))
+        yield Case("lcma run strassen 700x700x700", _named_scheme)
+        yield Case("lcma search 3x3x3", _first_find)
     else:
-        for name, most in MODULES.items():
-            bar = Bar("over_torch", most, at_most=True)
+        for name, one in MODULES.items():
+            bar = Bar("over_torch", one.bar, at_most=True)
             task = {"module": name, "seed": options.seed}
             yield Case(f"eager {name}", partial(_process, "hand_eager", task), (bar,))
 
@@ -94,7 +87,8 @@ def _process(module: str, argument: dict[str, Any], say: Say) -> Any:
 
 
 def _loop(task: dict[str, Any], say: Say) -> Figures:
-    figures: dict[str, Any] = _process("hand_loop", task, say)
+    """Of the figures `over_share` is the seconds over the vendor's as a share of 3% and 0.1 s."""
+    figures = _process("hand_loop", task, say)
     return figures | {"over_share": figures["over_s"] / figures["allowed_s"]}
 
 

@@ -19,7 +19,7 @@ from ....kernels.structured.strategy import STRIDED
 from ...contenders import Contender, contest_of
 from ...schemes import AUTO
 from ..baselines import baseline
-from ..case import Bar, Case, Figures, Options, Say
+from ..case import Case, Figures, Options, Say, barred
 from ..contest import Contest, clock_of
 from ..ks_measures import energy_figures, energy_lines, gradient_figures, gradient_lines, joules_of
 from ..ks_patterns import BATCH, energy_patterns, paper_patterns, sample
@@ -34,13 +34,12 @@ CPU_BATCH, CPU_SIDES, CPU_SAMPLE = 4096, (1024, 8192), 24
 
 CUDA_SAMPLE, GRADIENT_SAMPLE = 120, 40
 
-NEVER_BELOW, GRADIENT_BAR = 0.99, 1.3
-
 PERMUTATION_ROUNDS = 5
 
 MEASURED = {"energy": "energy is read from a GPU", "gradients": "gradients are timed by a GPU's own events"}
 
 
+@barred
 def cases(options: Options) -> Iterator[Case]:
     on_cpu, low, high = options.device == "cpu", *CPU_SIDES
     known, count = paper_patterns(), options.sample or (CPU_SAMPLE if on_cpu else CUDA_SAMPLE)
@@ -62,10 +61,8 @@ def _case(pattern: Pattern, dtype: str, order: str, options: Options) -> Case:
     if options.measure == "energy":
         return Case(f"energy {key}", partial(_energy, *of, options))
     if options.measure == "gradients":
-        bars = (Bar("ratio", GRADIENT_BAR),) if dtype == "float32" else ()
-        return Case(f"gradients {key}", partial(gradient_figures, *of, options), bars)
-    bars = (Bar("ratio", NEVER_BELOW),) if on_cpu and dtype == "float32" else ()
-    return Case(key, partial(_timed, *of, options), bars, None if on_cpu else partial(_timed_ahead, *of))
+        return Case(f"gradients {key}", partial(gradient_figures, *of, options))
+    return Case(key, partial(_timed, *of, options), ahead=None if on_cpu else partial(_timed_ahead, *of))
 
 
 def _energy(pattern: Pattern, dtype: str, order: str, options: Options, say: Say) -> Figures:

@@ -15,7 +15,7 @@ from ....kernels.torch.recipe import ProductRecipe
 from ....lazy import LateModule
 from ....schemes_db.costs import growth_factor
 from ....schemes_db.resolve import resolve
-from ..case import Bar, Case, Figures, Options, Say, cube
+from ..case import Case, Figures, Options, Say, barred, cube
 from ..cpu_products import operands
 from ..gpu_products import operands as tensors
 from ..gpu_products import request_for
@@ -33,12 +33,12 @@ SIZE = 1024
 DTYPES = {"cpu": ("float32", "float64"), "cuda": ("bfloat16", "float16", "tf32", "float32", "float64")}
 
 
+@barred
 def cases(options: Options) -> Iterator[Case]:
     for dtype in options.dtypes or DTYPES[options.device]:
         for name in SCHEMES:
             for levels in (1, 2):
-                run = partial(_error, name, levels, dtype, options)
-                yield Case(f"{name} {levels} {dtype}", run, (Bar("share_of_bound", 1.0, at_most=True),))
+                yield Case(f"{name} {levels} {dtype}", partial(_error, name, levels, dtype, options))
 
 
 def _on_cpu(name: str, levels: int, dtype: str, seed: int) -> tuple[Any, ...]:

@@ -58,12 +58,8 @@ def _start(row: Any) -> Any:
     target = parse_target(row.target)
     terms: Any = pack_start(row.walk, target)
     if row.rank:
-        words = next(
-            entry["words"]
-            for entry in json.loads(STARTS.read_text())
-            if (entry["target"], entry["walk"]) == (row.target, row.walk)
-        )
-        terms = type(terms)(target, np.array(words, dtype=np.uint64))
+        found = {(one["target"], one["walk"]): one["words"] for one in json.loads(STARTS.read_text())}
+        terms = type(terms)(target, np.array(found[row.target, row.walk], dtype=np.uint64))
     certify(terms.to_scheme())
     return terms
 

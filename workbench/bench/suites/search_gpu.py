@@ -21,24 +21,19 @@ from ....search import Policy, Progress, Result, Selection, find, pack_start
 from ....search.flipgraph.gpu.fleet import Fleet
 from ....search.flipgraph.gpu.settings import setting_for
 from ....verify import certify
-from ..case import Bar, Case, Figures, Options, Say, at_least, at_most
+from ..case import Case, Figures, Options, Say, at_least, at_most, barred
 from ..table import rows
 
 SAMPLED = 64
 """Walkers whose scheme is checked exactly after every rate."""
 
-EXACT = (Bar("exact", SAMPLED),)
-
 POOL = 100
 """Finds of a run that rates start from."""
 
-TRIED = (
-    Policy(plus_after=30_000, selection=Selection(20, 0.2, 0.2)),
-    Policy(plus_after=100_000, selection=Selection(10, 0.3, 0.1)),
-    Policy(plus_after=30_000, selection=Selection(10, 0.3, 0.1)),
-    Policy(plus_after=50_000, selection=Selection(40, 0.3, 0.3), margin=3),
-    Policy(plus_after=100_000, selection=Selection(20, 0.2, 0.05), margin=4),
-)
+TRIED = [
+    Policy(plus_after=one.plus_after, margin=one.margin, selection=Selection(one.every, one.worst, one.best))
+    for one in rows("search_gpu_policies")
+]
 """Policies that are tried for a format without a setting of its own that is known to be good."""
 
 RUNGS = ("4x4x4:47", "4x4x5:60", "4x5x5:73", "5x5x5:97", "5x5x5:96")
@@ -222,28 +217,28 @@ def policies(options: Options, target: str, rank: int, limit: float, say: Say) -
     return figures
 
 
+@barred
 def cases(options: Options) -> Iterator[Case]:
     """The device beside its twin, a kind of walk each; then rates, times and the ladder."""
     square = resolve("strassen*strassen")[0]  # has no flips at all: a plus comes first
     for one in WALKS:
         start = naive(one.start, one.walk) if one.start else square
-        yield Case(f"gate/{one.kind}", partial(gate, options, start, one.walk, one.room), EXACT)
+        yield Case(f"gate/{one.kind}", partial(gate, options, start, one.walk, one.room))
     policy, low = setting_for(parse_target("4x4x4"), "flip").policy, Policy(plus_after=50_000)
     down: dict[str, Any] = {"ladder": ("4x5x5:73",), "start": resolve("4x5x5-r73-mod2")[0]}
-    for name, bar, run in (
-        ("z2-4x4x4", 40, partial(middle_rate, options, "4x4x4", 54, policy, 80_000)),
-        ("z2-5x5x5", 13, partial(middle_rate, options, "5x5x5", 97, low, 20_000, **down)),
-        ("zt-4x4x4", 22, partial(middle_rate, options, "4x4x4", 60, low, 40_000, ring="ZT")),
+    for name, run in (
+        ("z2-4x4x4", partial(middle_rate, options, "4x4x4", 54, policy, 80_000)),
+        ("z2-5x5x5", partial(middle_rate, options, "5x5x5", 97, low, 20_000, **down)),
+        ("zt-4x4x4", partial(middle_rate, options, "4x4x4", 60, low, 40_000, ring="ZT")),
     ):
-        yield Case(f"rate/{name}", run, (Bar("gflips", bar), *EXACT))
+        yield Case(f"rate/{name}", run)
     for one in WALKS:
         for target in one.formats.split():
             run = partial(form_rate, options, target, one.walk)
-            yield Case(f"rate/{one.kind}-{target.partition(':')[0]}", run, EXACT)
+            yield Case(f"rate/{one.kind}-{target.partition(':')[0]}", run)
     for row in ALL_TIMES:
         bars = at_least(hits=row.seeds if row.hits is None else row.hits)
         bars += at_most(worst=row.within, median=row.median)
         yield Case(f"time/{row.name}", partial(times, options, row), bars)
     yield Case("settings/z2-3x4x5", partial(policies, options, "3x4x5", 47, 7.0))
-    limits = at_most(**{"4x4x5:60": 10, "4x5x5:73": 30, "5x5x5:96": 60})
-    yield Case("ladder/z2", partial(ladder, options, RUNGS, 60), limits)
+    yield Case("ladder/z2", partial(ladder, options, RUNGS, 60))
