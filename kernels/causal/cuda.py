@@ -17,7 +17,6 @@ from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply, triangular_executor
 from ..cuda.triangular_products import HALF_STRIPS, squares_of
-from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..precision import TF32
@@ -97,9 +96,7 @@ class CudaTriangular(TriangularStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         stages = _STAGES[self.name](candidate, request, CudaCostModel.of(machine))
         seconds = sum(stage.seconds or 0.0 for stage in stages)
-        waiting = max(0.0, _host_seconds(self.name, request) - seconds)
-        stages = [*stages, Stage("launches", 0, 0, waiting)]
-        return [replace(stage, seconds=seconds_or_none(stage.seconds)) for stage in stages]
+        return [*stages, Stage("launches", 0, 0, max(0.0, _host_seconds(self.name, request) - seconds))]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; allocated by torch."""

@@ -10,7 +10,6 @@ from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_mult
 from ..cuda.level import PaddedProduct, padded_product
 from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.shape import SEGMENT, Shape
-from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..request import Request
@@ -83,8 +82,8 @@ def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
     for name, needed, count, each in copies:
         if needed:
             moved = float(count * each * item)
-            stages.append(Stage(name, 0, moved, seconds_or_none(costs.combine(moved) / COPY_SHARES[item])))
-    seconds = seconds_or_none(costs.gemm(request.arithmetic, m, bk, bn, shape.items))
+            stages.append(Stage(name, 0, moved, costs.combine(moved) / COPY_SHARES[item]))
+    seconds = costs.gemm(request.arithmetic, m, bk, bn, shape.items)
     moved = shape.items * (m * bk + bk * bn + m * bn) * item
     product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
     stages.insert(len(stages) - (n != bn), product)

@@ -114,7 +114,7 @@ def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list
             seconds = float(costs.gemm(dtype, *sides, count=parts * count, mode=mode)) + calls
             if leveled and request.dtype == BITS:
                 seconds += float(costs.combine(stage.bytes))  # rates are for operands in caches, but sums are in memory
-        found.append(replace(stage, seconds=None if math.isnan(seconds) else seconds))
+        found.append(replace(stage, seconds=seconds))
     return found
 
 

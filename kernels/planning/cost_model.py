@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Protocol
 
 Numbers = Any
@@ -23,8 +22,3 @@ class CostModel(Protocol):
 
     def overhead(self, calls: Numbers, levels: Numbers = 0) -> Numbers:
         """Seconds of the host for so many library calls and levels."""
-
-
-def seconds_or_none(seconds: Any) -> float | None:
-    """Return the seconds of a cost model as a number; None for NaN."""
-    return None if math.isnan(seconds) else float(seconds)

@@ -14,7 +14,6 @@ from ..cpu.strategy import basic_reason
 from ..cpu.threads import parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, Pool, shared_pool
 from ..dtypes import dtype_of
-from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Stage
 from ..request import Request
@@ -172,17 +171,15 @@ def _in_pool(core: ViewProduct, pool: Pool, threads: int, factors: Any, x: Matri
         core.run(factors, x, out, arena, threads)
 
 
-def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float | None:
-    """Return the seconds of a stage: its products or its traffic, whichever takes longer; None if a rate is unknown."""
+def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float:
+    """Return the seconds of a stage: its products or its traffic, whichever takes longer; NaN if a rate is unknown."""
     costs = machine.costs
     moved = float(costs.combine(stage.bytes))
     if stage.product is None:
-        found = moved * COPIES[stage.name]
-    else:
-        count = stage.flops / (2.0 * dtype_of(request.dtype).parts ** 2 * math.prod(stage.product))
-        waiting = count * CALL_SECONDS / machine.threads if mode == "tasks" else (count - 1) * CALL_SECONDS
-        found = max(moved, float(costs.gemm(request.dtype, *stage.product, count=count, mode=mode)) + waiting)
-    return seconds_or_none(found)
+        return moved * COPIES[stage.name]
+    count = stage.flops / (2.0 * dtype_of(request.dtype).parts ** 2 * math.prod(stage.product))
+    waiting = count * CALL_SECONDS / machine.threads if mode == "tasks" else (count - 1) * CALL_SECONDS
+    return max(moved, float(costs.gemm(request.dtype, *stage.product, count=count, mode=mode)) + waiting)
 
 
 STRATEGIES = (

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, row_multiple
 from ..cuda.dtypes import itemsize
 from ..dtypes import dtype_of
-from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import Stage
 from ..precision import ACCURATE, TF32
@@ -252,7 +251,7 @@ def view_stages(strategy: str, structure: FactorChain, request: Request, machine
         if features and strategy != TRANSPOSED:
             moved = 2 * features * request.n * request.itemsize
             share = [part for least, part in COPY_SHARES[request.itemsize] if least <= step.pattern.d][-1]
-            stages.append(Stage("permutations", 0, moved, seconds_or_none(float(costs.combine(moved)) / share)))
+            stages.append(Stage("permutations", 0, moved, costs.combine(moved) / share))
             launches += 2
     if strategy == TRANSPOSED:
         stages.append(_transpositions(structure, *ends, request, costs))
@@ -289,7 +288,7 @@ def factor_stage(
     parameters = sum(one.nonzeros for one in patterns)
     moved = ((patterns[0].rows + patterns[-1].cols) * n + parameters) * request.itemsize
     flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * n
-    return Stage(" * ".join(one.label for one in patterns), flops, moved, seconds_or_none(seconds), product)
+    return Stage(" * ".join(one.label for one in patterns), flops, moved, seconds, product)
 
 
 def _transpositions(structure: FactorChain, first: bool, last: bool, request: Request, costs: CudaCostModel) -> Stage:
@@ -300,7 +299,7 @@ def _transpositions(structure: FactorChain, first: bool, last: bool, request: Re
     moved, kernels = passes * (patterns[-1].cols * first + patterns[0].rows * last) * n * item, first + last
     seconds = None
     if item in TRANSPOSITION_SHARES and kernels:
-        seconds = seconds_or_none(kernels * float(costs.combine(moved / kernels)) / TRANSPOSITION_SHARES[item])
+        seconds = kernels * float(costs.combine(moved / kernels)) / TRANSPOSITION_SHARES[item]
     return Stage("transpositions", 0, moved, seconds)
 
 
