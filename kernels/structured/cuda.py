@@ -82,11 +82,6 @@ class CudaStructured(StructuredStrategy):
             found.setdefault(tiles, (("tile", choice),))
         return found.values()
 
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        if self.name == DECODE and self.multiplies(request) and parameters not in self.settings(request):
-            return None
-        return super().restore(key, parameters, request)
-
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         structure, n, dtype = chain_in(request), request.n, request.arithmetic
         if self.name == TRANSPOSED:
