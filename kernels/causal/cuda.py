@@ -18,6 +18,7 @@ from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply, triangular_executor
 from ..cuda.triangular_products import HALF_STRIPS, squares_of
 from ..planning.machine import Machine
+from ..planning.prices import prices
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..precision import TF32
 from ..ranges import ranges
@@ -34,32 +35,10 @@ TWO_LEVELS = f"{SCHEME}/strassen"
 8% faster than one level, with 2.0 to 2.1 times the error of the plain product (one level 1.5 times). With a triangular
 factor the error is 2.5 to 4.8 times, as the vendor's sums are shorter there, so that it is never proposed."""
 
-KERNEL_SHARE = {
-    "bfloat16": (0.97, 0.97),
-    "float16": (0.97, 0.97),
-    "tf32": (0.18, 0.82),
-    "float32": (0.85, 0.285),
-    "float64": (0.66, 0.66),
-}
-"""Fraction of the vendor's rate, by dtype, that our triangular kernel reaches on the tiles that it computes, for B
-by rows and by columns; half of it in tf32 if rows are no whole cache lines, a quarter of the vendor's rate in
-float32 if they are no multiple of 16 bytes. Measured on an H200, L and d from 2048
-to 16384 (lcma bench causal --device cuda).
-"""
-
-HOST = {"vendor": 30e-6, "strips": 45e-6, "kernel": 0.0, "scheme": 200e-6}
-"""Host seconds for a matrix or a strip: the minimum time of a product. A strip of a
-triangular factor, which is copied, takes twice as long. Measured on an H200 host, L = 256 to 2048.
-"""
-
-HOST_CALL = {"vendor": 30e-6, "strips": 40e-6, "kernel": 95e-6, "scheme": 15e-6}
-"""Host seconds of a call, in addition to `HOST`."""
+PRICES = prices("causal")
 
 BATCHED = "batched"
 """The method of a triangular scheme's level: its full products are one batched call."""
-
-KERNEL_TILE = 192
-"""Mean side of the kernel's tiles: those on the diagonal are computed in full."""
 
 
 @dataclass(frozen=True)
@@ -150,7 +129,7 @@ def _host_seconds(name: str, request: Request) -> float:
     each = 1.0
     if name == "strips":
         each = strips_of(m) * (1 if triangle.side == "out" else 2)
-    return HOST_CALL[name] + request.items * each * HOST[name]
+    return PRICES.host_call[name] + request.items * each * PRICES.host[name]
 
 
 def _vendor_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
@@ -187,11 +166,11 @@ def _strip_stages(candidate: Candidate, request: Request, model: CudaCostModel) 
 def _kernel_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
     _, m, k, n = _oriented(request)
     items = request.items
-    part = min(1.0, (1 + KERNEL_TILE / max(m, 1)) / 2)
+    part = min(1.0, (1 + PRICES.kernel_tile / max(m, 1)) / 2)
     whole = float(model.gemm(request.arithmetic, m, k, n, items, "batched" if items > 1 else "whole"))
     if np.isnan(whole):
         whole = float(model.gemm(request.arithmetic, m, k, n, items))
-    share = KERNEL_SHARE[request.arithmetic][request.layouts[1] is Layout.COLUMNS]
+    share = PRICES.kernel_share[request.arithmetic][request.layouts[1] is Layout.COLUMNS]
     if request.precision == TF32 and k % 4 == 0 and k * request.itemsize % LINE:
         share /= 2
     if request.arithmetic == "float32" and k % 4:
