@@ -17,8 +17,8 @@ from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import multiply, triangular_executor
 from ..cuda.triangular_products import HALF_STRIPS, squares_of
+from ..measured import measured
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..precision import TF32
 from ..ranges import ranges
@@ -35,7 +35,7 @@ TWO_LEVELS = f"{SCHEME}/strassen"
 8% faster than one level, with 2.0 to 2.1 times the error of the plain product (one level 1.5 times). With a triangular
 factor the error is 2.5 to 4.8 times, as the vendor's sums are shorter there, so that it is never proposed."""
 
-PRICES = prices("causal")
+PRICES = measured("causal")
 
 BATCHED = "batched"
 """The method of a triangular scheme's level: its full products are one batched call."""

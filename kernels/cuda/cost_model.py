@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..measured import measured
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.profile import GemmRate, Profile
 from ..request import Request
 from .dtypes import itemsize
 from .shape import LINE, SEGMENT
 
-PRICES = prices("cuda")
+PRICES = measured("cuda")
 
 UNALIGNED: Mapping[str, Mapping[int, float]] = PRICES.unaligned
 """Fraction of the rate that the vendor's products reach, by dtype and by the multiple in bytes of rows of B and A."""

@@ -8,8 +8,8 @@ from ..cuda.cost_model import CudaCostModel
 from ..cuda.fp8 import BY_VENDOR, missing_block_scales, packed_bytes, rows_bytes, vendor_reason
 from ..cuda.launch import on_current_gpu
 from ..cuda.packed_product import PackedArithmetic
+from ..measured import measured
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.strategy import Candidate, Stage
 from ..precision import FP8
 from ..request import Request
@@ -17,7 +17,7 @@ from .packed import PackedStrategy, pass_over
 
 NAME = "fp8-vendor"
 
-PRICES = prices("dense.fp8-vendor")
+PRICES = measured("dense.fp8-vendor")
 
 ERROR = 2.0**-3 + 2.0**-6
 """Bound on the error of an element of C relative to k max|A| max|B|: two roundings by 2^-4, and the sums."""

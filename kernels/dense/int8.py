@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from ..cuda.cost_model import CudaCostModel
 from ..cuda.int8 import BY_KERNEL, SMALL_TILE, TILE, inner_size, vendor_sizes
 from ..cuda.packed_product import EVERY, PackedArithmetic
+from ..measured import measured
 from ..overflow import range_reason
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.strategy import Candidate, Stage
 from ..request import INT8, Layout, Request
 from .packed import PackedStrategy, pass_over
 
 NAME = "int8"
 
-PRICES = prices("dense.int8")
+PRICES = measured("dense.int8")
 
 WIDE = 4
 """Bytes of an element of C."""

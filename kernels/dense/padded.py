@@ -10,14 +10,14 @@ from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_mult
 from ..cuda.level import PaddedProduct, padded_product
 from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.shape import SEGMENT, Shape
+from ..measured import measured
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..request import Request
 
 FAMILY, NAME = "dense", "padded"
 
-PRICES = prices("dense.padded")
+PRICES = measured("dense.padded")
 
 
 @dataclass(frozen=True)

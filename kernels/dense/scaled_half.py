@@ -9,9 +9,9 @@ from ..cuda.launch import on_current_gpu
 from ..cuda.packed_product import PackedArithmetic
 from ..cuda.scaled_half import FACTOR, SCALED_HALF, TILE, packed_bytes, pitch_of
 from ..cuda.stack import missing_accelerator
+from ..measured import measured
 from ..planning.error import error_bound
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.strategy import Candidate, Stage
 from ..precision import TF32
 from ..request import Request
@@ -19,7 +19,7 @@ from .packed import PackedStrategy, pass_over
 
 NAME = "scaled-half"
 
-PRICES = prices("dense.scaled-half")
+PRICES = measured("dense.scaled-half")
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from ..cuda.flat_program import flat_program, reason_against
 from ..cuda.float16_pairs import TILE, pitch_of
 from ..cuda.float16_pairs_level import PairsProduct, pairs_arithmetic, pairs_by_level
 from ..cuda.packed_product import PackedArithmetic
+from ..measured import measured
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..precision import ACCURATE
 from ..request import Request
@@ -28,7 +28,7 @@ from .scheme_costs import STAGES
 
 NAME = "split"
 
-PRICES = prices("dense.split")
+PRICES = measured("dense.split")
 
 MAX_GRID, PRICED = 4, 8
 """Maximum side of the grid of all levels together, past which errors are those of float32; number of proposed grids."""

@@ -12,8 +12,8 @@ from ...schemes_db.catalog_file import catalogue_state
 from ..arrays import Tensor, torch
 from ..cuda.h200 import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
+from ..measured import measured
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.strategy import Candidate, Executor, Stage
 from ..request import BITS, Request
 from ..ring import ExactRing
@@ -43,7 +43,7 @@ PROPOSED = 4
 INTEGER_DTYPES = ("int8", "int16", "int32", "int64", "uint8")
 """Integer dtypes that torch supports and compares on a GPU."""
 
-PRICES = prices("exact")
+PRICES = measured("exact")
 
 
 @dataclass(frozen=True)

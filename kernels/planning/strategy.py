@@ -13,7 +13,7 @@ from ...errors import PlanError
 from ...schemes_db.display import line, table
 from ...schemes_db.program import Program
 from ..request import Request
-from .parameters import CandidateKey, Parameters
+from .wisdom import CandidateKey, Parameters
 
 if TYPE_CHECKING:
     from .machine import Machine

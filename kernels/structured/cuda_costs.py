@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, row_multiple
 from ..cuda.dtypes import itemsize
 from ..dtypes import dtype_of
+from ..measured import measured
 from ..planning.machine import Machine
-from ..planning.prices import prices
 from ..planning.strategy import Stage
 from ..precision import ACCURATE, TF32
 from ..request import Request
@@ -25,8 +25,8 @@ from .strategy import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, batch_first
 from .tiles import tile_of
 from .views import FactorStep, copied_ends, steps_of
 
-PRICES = prices("structured")
-HOST, BLOCKS = prices("structured.host"), prices("structured.blocks")
+PRICES = measured("structured")
+HOST, BLOCKS = measured("structured.host"), measured("structured.blocks")
 
 TRANSPOSITION_SHARES: Mapping[int, float] = PRICES.transposition_shares
 GATHER_SHARES: Mapping[str, tuple[float, float]] = PRICES.gather_shares

@@ -9,7 +9,7 @@ from typing import Any
 from ..cuda.grid_barrier import barrier_memory
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
-from ..planning.prices import prices
+from ..measured import measured
 from ..planning.strategy import Parameters
 from .block_low_rank import Blast, BlockLowRank, Monarch
 from .blocks import Factors, Tensor
@@ -28,7 +28,7 @@ MOST_DOT_PROGRAMS = 2
 REGISTERS = 65536
 """Registers of a multiprocessor: all programs of a joined launch must be resident."""
 
-PRICES = prices("structured.decode")
+PRICES = measured("structured.decode")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..planning.prices import prices
+from ..measured import measured
 from ..request import Layout, layout_of
 from .blocks import Matrix, Tensor, apply_transposed, as_blocks, is_batch_first
 from .pattern import Pattern
@@ -16,7 +16,7 @@ from .transposition import batch_first, batch_last, gathered_blocks
 SLAB = 1024
 """Columns of the batch that are summed by one GEMM; the sums of all slabs are added in order."""
 
-PRICES = prices("structured.outer")
+PRICES = measured("structured.outer")
 
 LEAST_PART = 512
 """Minimum columns of a part of the batch."""

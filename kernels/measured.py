@@ -1,4 +1,4 @@
-"""Measured figures by which stages on a GPU are priced: the sections of data/prices.toml."""
+"""Measured figures of one H200, for prices of stages and for tiles: the sections of planning/data/measured.toml."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 
-def prices(section: str) -> SimpleNamespace:
+def measured(section: str) -> SimpleNamespace:
     """Return the figures of a section like "dense.split" by name; tables by numbers have them as keys."""
     found = _figures()
     for name in section.split("."):
@@ -19,7 +19,7 @@ def prices(section: str) -> SimpleNamespace:
 
 @cache
 def _figures() -> dict[str, Any]:
-    text = (resources.files(__package__) / "data/prices.toml").read_text(encoding="utf-8")
+    text = (resources.files(__package__) / "planning/data/measured.toml").read_text(encoding="utf-8")
     return _with_numbers(tomllib.loads(text))
 
 
