@@ -12,10 +12,11 @@ import numpy as np
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cuda.cost_model import CudaCostModel, missing_rates
+from ..cuda.executor import TensorExecutor
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
-from ..cuda.triangular import multiply, triangular_executor
+from ..cuda.triangular import TriangularProduct, multiply
 from ..cuda.triangular_products import HALF_STRIPS, squares_of
 from ..measured import measured
 from ..planning.machine import Machine
@@ -92,17 +93,17 @@ class CudaTriangular(TriangularStrategy):
         return 0
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        workspace = self.workspace(candidate, request, machine)
+        triangle, rows, _, _ = _oriented(request)
+        by_strips = partial(strips, triangle=triangle, count=strips_of(rows))
         if self.name == "kernel":
-            return triangular_executor(request, None, partial(multiply, triangle=_oriented(request)[0]), workspace)
-        oriented = _oriented(request)[0]
-        spare = partial(strips, triangle=oriented, count=strips_of(_oriented(request)[1]))
-        one: Callable[[Any, Any, Any], object] = spare
-        if self.name == "scheme":
-            one = partial(_one, _level(candidate, oriented))
+            core = TriangularProduct(request, partial(multiply, triangle=triangle), together=True)
+        elif self.name == "scheme":
+            core = TriangularProduct(request, partial(_one, _level(candidate, triangle)), by_strips)
         elif self.name == "vendor":
-            one = partial(vendor, triangle=oriented)
-        return triangular_executor(request, one, None, workspace, None if one is spare else spare)
+            core = TriangularProduct(request, partial(vendor, triangle=triangle), by_strips)
+        else:
+            core = TriangularProduct(request, by_strips)
+        return TensorExecutor(request, core, self.workspace(candidate, request, machine))
 
 
 def _one(level: CudaLevel, a: Any, b: Any, out: Any) -> None:
