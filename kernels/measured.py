@@ -1,4 +1,4 @@
-"""Measured figures of one H200, for prices of stages and for tiles: the sections of planning/data/measured.toml."""
+"""Measured figures, for prices of stages and for tiles: the sections of planning/data/measured.toml."""
 
 from __future__ import annotations
 
