@@ -19,10 +19,10 @@ from multiprocessing.connection import Connection
 from typing import Any, BinaryIO, cast
 
 from .planning.machine import Machine
-from .planning.parameters import CandidateKey
 from .planning.profile import Profile
 from .planning.strategy import Plan
 from .planning.trials.lesson import CONTENDERS
+from .planning.wisdom import CandidateKey
 from .request import Request
 
 LISTED = 24

@@ -15,7 +15,6 @@ from ..kernels.dense.chains import Chain
 from ..kernels.dense.given import GivenProgram
 from ..kernels.dense.roofline import RooflineCheck, compute_bound, machine_balance
 from ..kernels.dense.scheme_costs import SchemeCosts
-from ..kernels.planning.cost_model import seconds_or_none
 from ..kernels.planning.limits import applying_margins
 from ..kernels.planning.planner import Decision, Strategies, plan_candidate, vendor_plans
 from ..kernels.planning.profile import Profile
@@ -125,7 +124,8 @@ def _considered(decision: Decision, strategies: Strategies, base: float | None) 
         candidate = proposal.candidate
         strategy = strategies[candidate.family, candidate.strategy]
         found = plan_candidate(strategy, candidate, decision.request, decision.machine)
-        seconds, refused = seconds_or_none(proposal.bound), found if isinstance(found, str) else None
+        seconds = None if isnan(proposal.bound) else proposal.bound
+        refused = found if isinstance(found, str) else None
         if isinstance(found, str):
             seconds = seconds or None  # zero is the bound of what was not priced
         elif not decision.measured:

@@ -12,12 +12,13 @@ import numpy as np
 from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cuda.cost_model import CudaCostModel, missing_rates
+from ..cuda.executor import TensorExecutor
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
 from ..cuda.strips import strips, strips_of, vendor
-from ..cuda.triangular import multiply, triangular_executor
+from ..cuda.triangular import TriangularProduct, multiply
 from ..cuda.triangular_products import HALF_STRIPS, squares_of
-from ..planning.cost_model import seconds_or_none
+from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage
 from ..precision import TF32
@@ -35,32 +36,10 @@ TWO_LEVELS = f"{SCHEME}/strassen"
 8% faster than one level, with 2.0 to 2.1 times the error of the plain product (one level 1.5 times). With a triangular
 factor the error is 2.5 to 4.8 times, as the vendor's sums are shorter there, so that it is never proposed."""
 
-KERNEL_SHARE = {
-    "bfloat16": (0.97, 0.97),
-    "float16": (0.97, 0.97),
-    "tf32": (0.18, 0.82),
-    "float32": (0.85, 0.285),
-    "float64": (0.66, 0.66),
-}
-"""Fraction of the vendor's rate, by dtype, that our triangular kernel reaches on the tiles that it computes, for B
-by rows and by columns; half of it in tf32 if rows are no whole cache lines, a quarter of the vendor's rate in
-float32 if they are no multiple of 16 bytes. Measured on an H200, L and d from 2048
-to 16384 (lcma bench causal --device cuda).
-"""
-
-HOST = {"vendor": 30e-6, "strips": 45e-6, "kernel": 0.0, "scheme": 200e-6}
-"""Host seconds for a matrix or a strip: the minimum time of a product. A strip of a
-triangular factor, which is copied, takes twice as long. Measured on an H200 host, L = 256 to 2048.
-"""
-
-HOST_CALL = {"vendor": 30e-6, "strips": 40e-6, "kernel": 95e-6, "scheme": 15e-6}
-"""Host seconds of a call, in addition to `HOST`."""
+PRICES = measured("causal")
 
 BATCHED = "batched"
 """The method of a triangular scheme's level: its full products are one batched call."""
-
-KERNEL_TILE = 192
-"""Mean side of the kernel's tiles: those on the diagonal are computed in full."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +76,7 @@ class CudaTriangular(TriangularStrategy):
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         stages = _STAGES[self.name](candidate, request, CudaCostModel.of(machine))
         seconds = sum(stage.seconds or 0.0 for stage in stages)
-        waiting = max(0.0, _host_seconds(self.name, request) - seconds)
-        stages = [*stages, Stage("launches", 0, 0, waiting)]
-        return [replace(stage, seconds=seconds_or_none(stage.seconds)) for stage in stages]
+        return [*stages, Stage("launches", 0, 0, max(0.0, _host_seconds(self.name, request) - seconds))]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`; allocated by torch."""
@@ -116,17 +93,17 @@ class CudaTriangular(TriangularStrategy):
         return 0
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        workspace = self.workspace(candidate, request, machine)
+        triangle, rows, _, _ = _oriented(request)
+        by_strips = partial(strips, triangle=triangle, count=strips_of(rows))
         if self.name == "kernel":
-            return triangular_executor(request, None, partial(multiply, triangle=_oriented(request)[0]), workspace)
-        oriented = _oriented(request)[0]
-        spare = partial(strips, triangle=oriented, count=strips_of(_oriented(request)[1]))
-        one: Callable[[Any, Any, Any], object] = spare
-        if self.name == "scheme":
-            one = partial(_one, _level(candidate, oriented))
+            core = TriangularProduct(request, partial(multiply, triangle=triangle), together=True)
+        elif self.name == "scheme":
+            core = TriangularProduct(request, partial(_one, _level(candidate, triangle)), by_strips)
         elif self.name == "vendor":
-            one = partial(vendor, triangle=oriented)
-        return triangular_executor(request, one, None, workspace, None if one is spare else spare)
+            core = TriangularProduct(request, partial(vendor, triangle=triangle), by_strips)
+        else:
+            core = TriangularProduct(request, by_strips)
+        return TensorExecutor(request, core, self.workspace(candidate, request, machine))
 
 
 def _one(level: CudaLevel, a: Any, b: Any, out: Any) -> None:
@@ -153,7 +130,7 @@ def _host_seconds(name: str, request: Request) -> float:
     each = 1.0
     if name == "strips":
         each = strips_of(m) * (1 if triangle.side == "out" else 2)
-    return HOST_CALL[name] + request.items * each * HOST[name]
+    return PRICES.host_call[name] + request.items * each * PRICES.host[name]
 
 
 def _vendor_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
@@ -190,11 +167,11 @@ def _strip_stages(candidate: Candidate, request: Request, model: CudaCostModel) 
 def _kernel_stages(candidate: Candidate, request: Request, model: CudaCostModel) -> list[Stage]:
     _, m, k, n = _oriented(request)
     items = request.items
-    part = min(1.0, (1 + KERNEL_TILE / max(m, 1)) / 2)
+    part = min(1.0, (1 + PRICES.kernel_tile / max(m, 1)) / 2)
     whole = float(model.gemm(request.arithmetic, m, k, n, items, "batched" if items > 1 else "whole"))
     if np.isnan(whole):
         whole = float(model.gemm(request.arithmetic, m, k, n, items))
-    share = KERNEL_SHARE[request.arithmetic][request.layouts[1] is Layout.COLUMNS]
+    share = PRICES.kernel_share[request.arithmetic][request.layouts[1] is Layout.COLUMNS]
     if request.precision == TF32 and k % 4 == 0 and k * request.itemsize % LINE:
         share /= 2
     if request.arithmetic == "float32" and k % 4:

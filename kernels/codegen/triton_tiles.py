@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from ..measured import measured
 from .maps import LinearMap
 from .triton_order import peak_alive
 
@@ -45,27 +46,8 @@ class CombineTile:
         return self.rows * self.cols // (32 * self.warps)
 
 
-MEASURED: dict[tuple[int, int, int], CombineTile] = {
-    (16, 49, 2): CombineTile(1, 512, 4, 14),  # 0.902 of a copy
-    (16, 49, 4): CombineTile(1, 512, 4, 14),  # 0.905 of a copy
-    (16, 49, 8): CombineTile(1, 256, 4, 14),  # 0.901 of a copy
-    (343, 64, 2): CombineTile(1, 128, 2, 22),  # 0.923 of a copy
-    (343, 64, 4): CombineTile(1, 64, 2, 26),  # 1.026 of a copy
-    (343, 64, 8): CombineTile(1, 64, 2, 11),  # 1.024 of a copy
-    (4, 7, 2): CombineTile(1, 512, 4, 4),  # 0.955 of a copy
-    (4, 7, 4): CombineTile(1, 256, 4, 4),  # 0.952 of a copy
-    (4, 7, 8): CombineTile(1, 128, 4, 4),  # 0.953 of a copy
-    (49, 16, 2): CombineTile(1, 512, 4, 26),  # 1.037 of a copy
-    (49, 16, 4): CombineTile(1, 256, 2, 7),  # 1.041 of a copy
-    (49, 16, 8): CombineTile(1, 256, 4, 14),  # 1.037 of a copy
-    (64, 343, 2): CombineTile(1, 128, 2, 20),  # 0.838 of a copy
-    (64, 343, 4): CombineTile(1, 256, 4, 10),  # 0.872 of a copy
-    (64, 343, 8): CombineTile(1, 128, 4, 20),  # 0.878 of a copy
-    (7, 4, 2): CombineTile(1, 512, 4, 6),  # 1.021 of a copy
-    (7, 4, 4): CombineTile(1, 256, 4, 4),  # 1.019 of a copy
-    (7, 4, 8): CombineTile(1, 128, 4, 4),  # 1.020 of a copy
-}
-"""Fastest tiles by sources, results and bytes of an element, in `lcma bench gpu --rows 'tile*'` on an H200."""
+MEASURED = {tuple(sizes): CombineTile(*tile) for sizes, tile in measured("codegen").tiles}
+"""Fastest tiles on an H200 by sources, results and bytes of an element."""
 
 
 def tile_of(linear: LinearMap, itemsize: int, transposed: bool = False) -> CombineTile:

@@ -9,13 +9,12 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...schemes_db.program import Program
 from ..codegen.maps import has_fractions
 from ..dtypes import dtype_of
 from ..overflow import range_reason
-from ..planning.cost_model import seconds_or_none
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Stage
 from ..request import Request
@@ -63,15 +62,13 @@ class CpuStrategy(BaseStrategy):
 def priced(stages: Sequence[Stage], dtype: str, machine: Machine, mode: str = "whole") -> list[Stage]:
     """Return the stages with seconds by the machine's cost model; None if it has no rate."""
 
-    def seconds(stage: Stage) -> float | None:
+    def seconds(stage: Stage) -> Any:
         if stage.product is None:
-            found = machine.costs.combine(stage.bytes, stage.flops)
-        else:
-            if dtype == "int8":
-                return None  # products by float32 in chunks: not measured
-            full = 2.0 * dtype_of(dtype).parts ** 2 * math.prod(stage.product)
-            found = machine.costs.gemm(dtype, *stage.product, count=stage.flops / full if full else 0, mode=mode)
-        return seconds_or_none(found)
+            return machine.costs.combine(stage.bytes, stage.flops)
+        if dtype == "int8":
+            return None  # products by float32 in chunks: not measured
+        full = 2.0 * dtype_of(dtype).parts ** 2 * math.prod(stage.product)
+        return machine.costs.gemm(dtype, *stage.product, count=stage.flops / full if full else 0, mode=mode)
 
     return [replace(stage, seconds=seconds(stage)) for stage in stages]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,71 +11,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.profile import GemmRate, Profile
 from ..request import Request
 from .dtypes import itemsize
 from .shape import LINE, SEGMENT
 
-_HALF = {(128, 256): 1.0, (128, 128): 0.95, (64, 128): 0.85, (64, 64): 0.7}
+PRICES = measured("cuda")
 
-TILES: dict[str, dict[tuple[int, int], float]] = {
-    "bfloat16": _HALF,
-    "float16": _HALF,
-    "tf32": {(256, 192): 1.0, (256, 128): 1.0, (128, 192): 0.95, (128, 128): 0.9, (64, 64): 0.7},
-    "float32": {(128, 128): 1.0, (64, 128): 0.97, (64, 64): 0.9},
-    "float64": {(64, 64): 1.0},
-}
-"""Tiles (rows and columns of C) of the vendor's kernels by dtype, and the fraction of the best rate that they
-reach. Sums of doubles need twice the registers, and their products are not on tensor cores that need large tiles.
-"""
+UNALIGNED: Mapping[str, Mapping[int, float]] = PRICES.unaligned
+"""Fraction of the rate that the vendor's products reach, by dtype and by the multiple in bytes of rows of B and A."""
 
-SPLIT_BELOW, LEAST_PART, SPLIT_SHARE = 4, 512, 0.97
-"""Below this number of waves of tiles the sum over k is split, into parts of at least this length, at this fraction of
-the rate.
-"""
-
-_HALF_LOOSE = {"k": {16: 0.92}, "n": {16: 0.9}}
-
-LOOSE: dict[str, dict[str, dict[int, float]]] = {
-    "bfloat16": _HALF_LOOSE,
-    "float16": _HALF_LOOSE,
-    "tf32": {"k": {16: 0.7, 32: 0.88}},
-    "float64": {"k": {16: 0.96}, "n": {16: 0.95}},
-}
-"""Remaining fraction of the rate, by dtype, for rows of A~ (k) and B~ (n) in a stack whose largest aligned multiple is
-this many bytes. Medians of some hundred plans on an H200; strict float32 loses nothing.
-"""
-
-UNALIGNED: dict[str, dict[int, float]] = {
-    "bfloat16": {2: 0.2, 4: 0.32, 8: 0.4},
-    "float16": {2: 0.21, 4: 0.33, 8: 0.4},
-    "tf32": {4: 0.37, 8: 0.34},
-    "float64": {8: 0.82},
-}
-"""Fraction of the rate that the vendor's products reach, by dtype and by the multiple in bytes of rows of B and A, if
-less than a whole segment of 16, whatever the strides. Measured on an H200, sizes 4096
-to 8191 in nine combinations; strict float32 loses 0 to 7%.
-"""
-
-INSTANT, UNALIGNED_INSTANT = 50e-6, 160e-6
-"""Products that the vendor computes within this time are left to it: launches alone would cost the gain. The second is
-for products with rows that are no whole segments, where schemes gain much earlier: 1689 x 1843 x 1612 in bfloat16 took
-0.16 to 0.22 ms by four launches, and the vendor 0.11.
-"""
+START: float = PRICES.start
+"""Latency in seconds of a tile, from its start to the first multiplication and from the last to the end."""
 
 MULTIPROCESSORS = "multiprocessors"
 """The key of the number of multiprocessors in a profile's versions."""
-
-START, STARTED = 2e-6, (128, 256)
-"""Latency in seconds of a tile of this size, from its start to the first multiplication and from the last to the end.
-Smaller tiles wait less or share a multiprocessor, with the same effect.
-"""
-
-EXPOSED = 0.3
-"""Fraction of the seconds of a copy of operands and results that multiplying does not hide: values between 0.2 and 0.5
-hardly change choices.
-"""
 
 ALIKE = 0.01
 """Squared distance of logarithmic sizes below which two measurements have equal weight."""
@@ -100,16 +53,16 @@ def wave_efficiency(dtype: str, m: Any, k: Any, n: Any, count: Any, units: int) 
     """
     m, k, n, count = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (m, k, n, count)))
     best: Floats = np.zeros(m.shape)
-    for (rows, cols), share in TILES[dtype].items():
+    for rows, cols, share in PRICES.tiles[dtype]:
         tiles = np.ceil(m / rows) * np.ceil(n / cols) * count
         used = share * m * n * count / (tiles * rows * cols)
         best = np.maximum(best, used * tiles / (np.ceil(tiles / units) * units))
         parts = 2.0
         while True:
-            split = (tiles < SPLIT_BELOW * units) & (k >= parts * LEAST_PART)
+            split = (tiles < PRICES.split_below * units) & (k >= parts * PRICES.least_part)
             if not split.any():
                 break
-            some = SPLIT_SHARE * used * tiles * parts / (np.ceil(tiles * parts / units) * units)
+            some = PRICES.split_share * used * tiles * parts / (np.ceil(tiles * parts / units) * units)
             best = np.where(split, np.maximum(best, some), best)
             parts *= 2
     return best
@@ -122,7 +75,7 @@ def alignment_efficiency(dtype: str, k: Any, n: Any) -> Floats:
     found: Floats = np.ones(k.shape)
     for axis, size in (("k", k), ("n", n)):
         common = np.gcd(size * item, LINE)
-        for multiple, part in LOOSE.get(dtype, {}).get(axis, {}).items():
+        for multiple, part in PRICES.loose.get(dtype, {}).get(axis, {}).items():
             found = np.where(common == multiple, found * part, found)
     return found
 
@@ -139,7 +92,7 @@ def instant_reason(request: Request, seconds: float) -> str | None:
     """Return the reason why a request is left to the vendor's product, which takes so many seconds, or None."""
     dtype = request.arithmetic
     unaligned = dtype in UNALIGNED and row_multiple(dtype, request.k, request.n) != SEGMENT
-    instant = UNALIGNED_INSTANT if unaligned else INSTANT
+    instant = PRICES.unaligned_instant if unaligned else PRICES.instant
     if seconds >= instant:
         return None
     return f"the vendor's product takes less than {1e6 * instant:.0f} us: launches alone would eat the gain"
@@ -248,9 +201,9 @@ class CudaCostModel:
 
     def beside(self, dtype: str, m: Any, k: Any, n: Any, count: Any) -> Any:
         """Return the seconds in which nothing is multiplied: waves of tiles start, and part of the moving."""
-        rows, cols = STARTED
+        rows, cols = PRICES.started
         starting = START * np.ceil(np.ceil(m / rows) * np.ceil(n / cols) * count / self.units)
-        return starting + EXPOSED * self._moving(dtype, m, k, n, count)
+        return starting + PRICES.exposed * self._moving(dtype, m, k, n, count)
 
     def part(self, dtype: str, m: Any, k: Any, n: Any, count: Any, mode: str) -> Any:
         """Return the part of the rate of full waves of tiles and whole transactions that products reach."""

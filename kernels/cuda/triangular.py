@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any
 
 from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..arrays import Tensor, torch
 from ..request import Request
-from .executor import TensorCore, TensorExecutor
+from .executor import TensorCore
 from .launch import MOST_ITEMS
 from .stack import TILE as STACK_TILE
 from .stack import multiply_stack, programs_of
@@ -102,26 +102,20 @@ def multiply(
     return out
 
 
-One = Callable[[Tensor, Tensor, Tensor], object]
-"""One product: a (m, k), b (k, n), out (m, n)."""
-
-
-class All(Protocol):
-    """All products of a batch: a (items, m, k), b (items / heads, k, n), out (items, m, n)."""
-
-    def __call__(self, a: Tensor, b: Tensor, *, out: Tensor) -> object: ...
+Method = Callable[..., Any]
+"""Computes one product of a (m, k) and b (k, n) in `out`, or all: a (items, m, k), b (items / heads, k, n)."""
 
 
 class TriangularProduct(TensorCore):
-    """Runs a triangular product on every pair of matrices, by one call for all or one call each.
+    """Runs a triangular product on every pair of matrices, by one call each, or `together` by one call for all.
 
     C is zero outside a wanted triangle. A right factor is executed as the left one of the transposed product. `spare`
-    computes one product with little memory, if the device has too little for `one`.
+    computes one product with little memory, if the device has too little for `method`.
     """
 
-    def __init__(self, request: Request, one: One | None, every: All | None, spare: One | None = None) -> None:
+    def __init__(self, request: Request, method: Method, spare: Method | None = None, together: bool = False) -> None:
         super().__init__(request)
-        self._one, self._every, self._spare = one, every, spare
+        self._method, self._spare, self._together = method, spare, together
         self._turned = request.its_triangle.side == "right"
 
     def writes(self, out: Tensor) -> bool:
@@ -140,30 +134,21 @@ class TriangularProduct(TensorCore):
         items_out = out.flatten(0, -3) if batch else out[None]
         items_a = a.expand(*batch, *a.shape[-2:]).reshape(-1, *a.shape[-2:]) if batch else a[None]
         items_b, heads = _shared(b, batch)
-        if self._every is not None:
-            self._every(items_a, items_b, out=items_out)
+        if self._together:
+            self._method(items_a, items_b, out=items_out)
             return
-        assert self._one is not None
         for i in range(len(items_a)):
             self._within_memory(items_a[i], items_b[i // heads], items_out[i])
 
     def _within_memory(self, a: Tensor, b: Tensor, out: Tensor) -> None:
-        assert self._one is not None
         try:
-            self._one(a, b, out)
+            self._method(a, b, out)
             return
         except torch.OutOfMemoryError:
             if self._spare is None:
                 raise PlanError(f"{self.request} does not fit in the memory of {a.device}") from None
             warnings.warn(f"{a.device} has too little memory for the sums of a scheme: strips are run", stacklevel=4)
         self._spare(a, b, out)
-
-
-def triangular_executor(
-    request: Request, one: One | None, every: All | None, workspace: int, spare: One | None = None
-) -> TensorExecutor:
-    """Return the executor of a triangular product; see `TriangularProduct`."""
-    return TensorExecutor(request, TriangularProduct(request, one, every, spare), workspace)
 
 
 def _shared(b: Tensor, batch: tuple[int, ...]) -> tuple[Tensor, int]:

@@ -21,7 +21,6 @@ from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_accelerator
 from ..cuda.vendor import VendorExecutor
 from ..overflow import range_reason
-from ..planning.cost_model import seconds_or_none
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Source, Stage
@@ -77,7 +76,7 @@ class CudaVendor(BaseStrategy):
         moved = request.items * (m * k + k * n + m * n) * request.itemsize
         # Of other precisions the vendor has no products.
         arithmetic = request.arithmetic if request.precision in (None, TF32) else request.dtype
-        seconds = seconds_or_none(machine.costs.gemm(arithmetic, m, k, n, request.items))
+        seconds = machine.costs.gemm(arithmetic, m, k, n, request.items)
         return [Stage(f"{request.items} products {m}x{k}x{n}", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
@@ -166,10 +165,7 @@ class CudaScheme(SchemeStrategy, BaseStrategy):
         costs = candidate.source.flat_costs or _costs_of_core(_core(candidate))
         pieces = _pieces(candidate, request) or MAX_PIECES
         parts = _in_pieces(costs, request, CudaCostModel.of(machine), candidate.method, pieces)
-        return [
-            Stage(name, float(flops), float(moved), seconds_or_none(seconds), product)
-            for name, flops, moved, seconds, product in parts
-        ]
+        return [Stage(name, float(flops), float(moved), *others) for name, flops, moved, *others in parts]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         """See `Strategy.workspace`, and `level_workspace`."""

@@ -8,6 +8,7 @@ from ..cuda.cost_model import CudaCostModel
 from ..cuda.fp8 import BY_VENDOR, missing_block_scales, packed_bytes, rows_bytes, vendor_reason
 from ..cuda.launch import on_current_gpu
 from ..cuda.packed_product import PackedArithmetic
+from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
 from ..precision import FP8
@@ -16,12 +17,7 @@ from .packed import PackedStrategy, pass_over
 
 NAME = "fp8-vendor"
 
-OVER_HALF = 1.97
-"""Rate of the product within whole waves of tiles over the best of bfloat16: 16 to 1024 rows by 4096 x 4096 and
-4096 x 11008 on an H100, `lcma bench gpu --rows 'fp8*'`. Quantising B was not measured: it is a copy."""
-
-VENDOR_TILE = (128, 128)
-"""Assumed rows and columns of a tile of torch's `scaled_mm`."""
+PRICES = measured("dense.fp8-vendor")
 
 ERROR = 2.0**-3 + 2.0**-6
 """Bound on the error of an element of C relative to k max|A| max|B|: two roundings by 2^-4, and the sums."""
@@ -52,7 +48,7 @@ class CudaFp8(PackedStrategy):
         if request.static != "B":
             stages.append(pass_over("Quantise B", k * n * item + of_b, costs))
         moved = of_a + of_b + m * n * item
-        seconds = float(costs.tiled(m, k, n, VENDOR_TILE, OVER_HALF, moved))
+        seconds = float(costs.tiled(m, k, n, PRICES.tile, PRICES.over_half, moved))
         return [*stages, Stage(f"product {m}x{k}x{n} in e4m3", request.flops, moved, seconds, request.shape)]
 
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:

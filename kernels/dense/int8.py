@@ -1,17 +1,13 @@
-"""The strategy that multiplies int8 into int32 by our kernel on a GPU, and the predicted stages of int8 products.
-
-All constants are of one H200, from the rows of `lcma bench gpu --device cuda --rows 'int8*'`: cubes of 2048 to 16384,
-and 16, 256 and 4096 rows by 4096 x 11008. Rates are those within whole waves of tiles over the best of bfloat16, and
-latencies the seconds of every wave in which nothing is multiplied.
-"""
+"""The strategy that multiplies int8 into int32 by our kernel on a GPU, and the predicted stages of int8 products."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..cuda.cost_model import START, CudaCostModel
+from ..cuda.cost_model import CudaCostModel
 from ..cuda.int8 import BY_KERNEL, SMALL_TILE, TILE, inner_size, vendor_sizes
 from ..cuda.packed_product import EVERY, PackedArithmetic
+from ..measured import measured
 from ..overflow import range_reason
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
@@ -20,26 +16,7 @@ from .packed import PackedStrategy, pass_over
 
 NAME = "int8"
 
-VENDOR = {True: ((128, 256), 1.355, 3.4e-6), False: ((128, 128), 0.181, START)}
-"""Tile, rate and latency of torch's `_int_mm` of a B stored by columns (True), and of any other, which takes 3 to 7
-times as long.
-
-The copy to columns before it is priced as that before our kernel. Measured later, on one host, it added 13 us to the
-27 us of 2048 x 2048 x 2048, where this price adds 28 us.
-"""
-
-KERNEL, KERNEL_LATENCY = 1.626, 3.5e-6
-"""Rate and latency of a wave of our kernel."""
-
-VENDOR_HOST, HOST, COPY_HOST = 27e-6, 73e-6, 28e-6
-"""Seconds of the host for a call of `_int_mm` and of our executor, and for each operand that is copied;
-no product is faster."""
-
-PREPARED_HOST = 11e-6
-"""Seconds of the host that a prepared B saves."""
-
-CHECK, CHECKED_OPERAND, CHECK_RATE = 72e-6, 11e-6, 2.9e12
-"""Seconds in which the host waits for the largest entries, those for each operand, and bytes per second."""
+PRICES = measured("dense.int8")
 
 WIDE = 4
 """Bytes of an element of C."""
@@ -60,14 +37,14 @@ def vendor_stages(request: Request, costs: CudaCostModel, copies: bool | None = 
     stages = []
     if copied_b and request.static != "B":
         stages.append(pass_over("Copy B", float(items * (k * n + inner * cols)), costs))
-    host = VENDOR_HOST + COPY_HOST * len(stages)
+    host = PRICES.vendor_host + PRICES.copy_host * len(stages)
     copied = (m * k + rows * inner) * ((rows, inner) != (m, k)) + WIDE * (m * n + rows * cols) * (
         (rows, cols) != (m, n)
     )
     if copied:
         stages.append(pass_over("Pad A and C", float(items * copied), costs))
     moved = float(m * k + k * n + WIDE * m * n)
-    tile, rate, latency = VENDOR[by_columns or copied_b]
+    tile, rate, latency = PRICES.by_columns if by_columns or copied_b else PRICES.by_rows
     seconds = items * float(costs.tiled(rows, inner, cols, tile, rate, moved, latency))
     name = f"{items} products {m}x{k}x{n} in int8"
     stages.append(Stage(name, float(request.flops), items * moved, seconds, request.shape))
@@ -112,12 +89,12 @@ def kernel_stages(request: Request, costs: CudaCostModel) -> list[Stage]:
     for name, spared, each in moves:
         if not spared:
             stages.append(pass_over(name, float(items * each), costs))
-    host = HOST - PREPARED_HOST * static + COPY_HOST * len(stages)
+    host = PRICES.host - PRICES.prepared_host * static + PRICES.copy_host * len(stages)
     moved = float((m + n) * inner + WIDE * m * n)
-    tile = SMALL_TILE if m <= SMALL_TILE.m else TILE
+    (rate, latency), tile = PRICES.kernel, SMALL_TILE if m <= SMALL_TILE.m else TILE
     # Whole tiles of rows: the kernel computes them whatever m is.
     rows = -(-m // tile.m) * tile.m
-    seconds = items * float(costs.tiled(rows, inner, n, (tile.m, tile.n), KERNEL, moved, KERNEL_LATENCY))
+    seconds = items * float(costs.tiled(rows, inner, n, (tile.m, tile.n), rate, moved, latency))
     name = f"{items} products {m}x{inner}x{n} in int8"
     stages.append(Stage(name, 2.0 * items * m * inner * n, items * moved, seconds, (m, inner, n)))
     return [*_checked(request), *stages, *_waits(stages, items * host)]
@@ -136,7 +113,8 @@ def _checked(request: Request) -> list[Stage]:
     m, k, n = request.shape
     operands = 1 if request.static == "B" else 2
     moved = float(request.items_a * m * k + (operands - 1) * request.items_b * k * n)
-    return [Stage("Check the range", 0.0, moved, CHECK + operands * CHECKED_OPERAND + moved / CHECK_RATE)]
+    seconds = PRICES.check + operands * PRICES.checked_operand + moved / PRICES.check_rate
+    return [Stage("Check the range", 0.0, moved, seconds)]
 
 
 @dataclass(frozen=True)

@@ -10,17 +10,14 @@ from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_mult
 from ..cuda.level import PaddedProduct, padded_product
 from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.shape import SEGMENT, Shape
-from ..planning.cost_model import seconds_or_none
+from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
 from ..request import Request
 
 FAMILY, NAME = "dense", "padded"
 
-COPY_SHARES = {2: 0.7, 4: 0.9, 8: 0.85}
-"""Fraction of the rate of sums, by bytes of an element, at which rows that are no whole segments are copied:
-measured on an H200, sizes 4301 and 8191.
-"""
+PRICES = measured("dense.padded")
 
 
 @dataclass(frozen=True)
@@ -83,8 +80,8 @@ def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
     for name, needed, count, each in copies:
         if needed:
             moved = float(count * each * item)
-            stages.append(Stage(name, 0, moved, seconds_or_none(costs.combine(moved) / COPY_SHARES[item])))
-    seconds = seconds_or_none(costs.gemm(request.arithmetic, m, bk, bn, shape.items))
+            stages.append(Stage(name, 0, moved, costs.combine(moved) / PRICES.copy_shares[item]))
+    seconds = costs.gemm(request.arithmetic, m, bk, bn, shape.items)
     moved = shape.items * (m * bk + bk * bn + m * bn) * item
     product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
     stages.insert(len(stages) - (n != bn), product)

@@ -15,6 +15,7 @@ from ..cuda.flat_program import flat_program, reason_against
 from ..cuda.float16_pairs import TILE, pitch_of
 from ..cuda.float16_pairs_level import PairsProduct, pairs_arithmetic, pairs_by_level
 from ..cuda.packed_product import PackedArithmetic
+from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..precision import ACCURATE
@@ -27,22 +28,7 @@ from .scheme_costs import STAGES
 
 NAME = "split"
 
-RATE, LEVEL_RATE = 1.95e14, 1.85e14
-"""Flops per second of a product by halves, the three counted as one: 1.82, 2.02 and 1.87e14 on an H200 at 4096, 8192
-and 16384; of 49 products of 2048 and of 4096 1.91 and 1.72e14."""
-
-STARTED, LEVEL_STARTED = 2.5e-4, 5e-4
-"""Host seconds that the products do not hide, without and with a scheme. At 4096 without a scheme all stages take
-0.85 ms and the call 1.1 ms; predictions with both are within 5% of the measurements from 4096 to 16384.
-"""
-
-READ = 3.5
-"""Number of reads and writes of an operand in float32 to scale, split and check it: 14 bytes per element."""
-
-CHECKED = 5
-"""Number of reads of an operand under a scheme: for its scales, for its combinations, and for the check, which costs
-as much as three copies of it.
-"""
+PRICES = measured("dense.split")
 
 MAX_GRID, PRICED = 4, 8
 """Maximum side of the grid of all levels together, past which errors are those of float32; number of proposed grids."""
@@ -100,11 +86,11 @@ class CudaSplit(SchemeStrategy, PackedStrategy):
             flat = flat_program(program)
             stages = _stages(flat.program.target.shape, flat.rank, request, costs)
             return [Stage(name, float(flops), float(moved), float(seconds)) for name, flops, moved, seconds in stages]
-        moved = 4 * READ * (m * k + k * n)
+        moved = 4 * PRICES.read * (m * k + k * n)
         streamed = 4 * (m * k + k * n + m * n)
-        seconds = float(_product_seconds(m, k, n, 1, costs, RATE))
+        seconds = float(_product_seconds(m, k, n, 1, costs, PRICES.rate))
         return [
-            Stage("split", 0, moved, float(costs.combine(moved)) + STARTED, None),
+            Stage("split", 0, moved, float(costs.combine(moved)) + PRICES.started, None),
             Stage(f"3 products {m}x{k}x{n} of halves", 3 * request.flops, streamed, seconds, request.shape),
         ]
 
@@ -147,12 +133,12 @@ def _stages(grid: _Sizes, rank: Any, request: Request, costs: CudaCostModel) -> 
     bm, bk, bn = (np.ceil(size / parts) for size, parts in zip((m, k, n), grid, strict=True))
     stages = []
     for name, moved, started in (
-        (STAGES[0], 4.0 * (CHECKED * m * k + rank * bm * bk), LEVEL_STARTED),
-        (STAGES[1], 4.0 * (CHECKED * k * n + rank * bk * bn), 0.0),
+        (STAGES[0], 4.0 * (PRICES.checked * m * k + rank * bm * bk), PRICES.level_started),
+        (STAGES[1], 4.0 * (PRICES.checked * k * n + rank * bk * bn), 0.0),
     ):
         stages.append((name, 0.0, moved, costs.combine(moved) + started))
     streamed = 4.0 * rank * (bm * bk + bk * bn + bm * bn)
-    seconds = _product_seconds(bm, bk, bn, rank, costs, LEVEL_RATE)
+    seconds = _product_seconds(bm, bk, bn, rank, costs, PRICES.level_rate)
     stages.append(("3 products of halves", 6.0 * rank * bm * bk * bn, streamed, seconds))
     merged = 4.0 * (rank * bm * bn + m * n)
     return [*stages, (STAGES[2], 0.0, merged, costs.combine(merged))]

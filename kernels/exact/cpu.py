@@ -12,6 +12,7 @@ from ...schemes_db.catalog_file import catalogue_state
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import StagedCore
 from ..cpu.strategy import CpuStrategy
+from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
 from ..request import BITS, Request
@@ -32,18 +33,10 @@ MOST_LEVELS = 3
 KEPT, KEPT_SHORT = 8, 32
 """Chains of each depth that are proposed and extended by a further level; the second number if memory is short."""
 
-CALL_SECONDS = 25e-6
-"""Python overhead of one product of a level. Measured, GF(2), 2048 by 4x4x4:47."""
-
+PRICES = measured("exact.cpu")
 
 LARGEST = CUBES[-1]
 """Larger products over GF(2) run at the rate of this side, up to 16384 as measured."""
-
-LOADED_TERM = 0.5
-"""Cost of a byte of a term of a sum over GF(2), relative to a byte of memory traffic: terms are loaded through the
-caches. Measured on one core of an AMD EPYC, sums of A and C of 4x4x4:47 and 2x2x2:7 from 2048 to 16384: predicted
-seconds are 0.7 to 1.5 of the measured ones, without this 0.3 to 0.8.
-"""
 
 
 @dataclass(frozen=True)
@@ -102,11 +95,11 @@ def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list
     found = []
     for stage in core.stages(request.items):
         if stage.product is None:
-            loaded = LOADED_TERM * stage.flops / 8 if request.dtype == BITS else 0.0
+            loaded = PRICES.loaded_term * stage.flops / 8 if request.dtype == BITS else 0.0
             seconds = float(costs.combine(stage.bytes + loaded))
         else:
             count = stage.flops / (2.0 * math.prod(stage.product))
-            calls = count * CALL_SECONDS / (machine.threads if leveled else 1)
+            calls = count * PRICES.call / (machine.threads if leveled else 1)
             sides = stage.product
             if request.dtype == BITS:  # the leaf divides larger products into such ones
                 sides = min(sides[0], LARGEST), min(sides[1], LARGEST), min(sides[2], LARGEST)
@@ -114,7 +107,7 @@ def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list
             seconds = float(costs.gemm(dtype, *sides, count=parts * count, mode=mode)) + calls
             if leveled and request.dtype == BITS:
                 seconds += float(costs.combine(stage.bytes))  # rates are for operands in caches, but sums are in memory
-        found.append(replace(stage, seconds=None if math.isnan(seconds) else seconds))
+        found.append(replace(stage, seconds=seconds))
     return found
 
 
@@ -168,11 +161,11 @@ def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> 
         counts = gm * gk, gk * gn, gm * gn
         blocks = float(sum((parts + level.rank) * x for parts, x in zip(counts, sizes_of, strict=True)))
         if request.dtype == BITS:
-            blocks += LOADED_TERM * sum(terms * x for terms, x in zip(level.nonzeros, sizes_of, strict=True))
+            blocks += PRICES.loaded_term * sum(terms * x for terms, x in zip(level.nonzeros, sizes_of, strict=True))
         seconds += float(costs.combine(count * item * blocks))
         sizes, count = (m, k, n), count * level.rank
     dtype = request.dtype if request.dtype == BITS else "float64"
-    return seconds + float(costs.gemm(dtype, *sizes, count=count, mode="tasks")) + count * CALL_SECONDS
+    return seconds + float(costs.gemm(dtype, *sizes, count=count, mode="tasks")) + count * PRICES.call
 
 
 STRATEGIES = CpuExact("leaf", baseline=True), CpuExact("scheme")

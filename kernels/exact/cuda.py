@@ -1,8 +1,4 @@
-"""Strategies for exact products on a GPU, priced by measurements on an H200.
-
-GF(2): 32768 and 65536 cubed, by leaf, kernel, and levels of 2x2x2:7, 4x4x4:47, 4x4x5:60 and 4x5x5:73. Integers: 2048
-and 4096 cubed, entries of 10 to 31 bits. Interleaved medians at 1980 MHz; predictions are within 13% of each.
-"""
+"""Strategies for exact products on a GPU, priced by measurements on an H200."""
 
 from __future__ import annotations
 
@@ -16,6 +12,7 @@ from ...schemes_db.catalog_file import catalogue_state
 from ..arrays import Tensor, torch
 from ..cuda.h200 import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
+from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Stage
 from ..request import BITS, Request
@@ -46,23 +43,7 @@ PROPOSED = 4
 INTEGER_DTYPES = ("int8", "int16", "int32", "int64", "uint8")
 """Integer dtypes that torch supports and compares on a GPU."""
 
-
-INT8_VENDOR, INT8_KERNEL, FLOAT64 = 1.08e15, 1.30e15, 6.0e13
-"""Operations per second of torch's int8 product, of our kernel with the parity, and of the float64 GEMM."""
-
-WHOLE, UNEVEN = 128, 0.88
-"""Our kernel reaches this fraction of its rate if k is not a multiple of this number."""
-
-MOVED, SUMMED, SUMMED_BELOW, CONVERTED, SPLIT = 4.0e12, 1.3e12, 0.4e12, 2.8e12, 1.6e12
-"""Bytes per second: around products of bits, in sums of blocks of the first level and of others, around float64
-products and around products of digits.
-"""
-
-REDUCED, REDUCED_AGAIN = 25e-12, 15e-12
-"""Seconds to reduce an element of a float64 product modulo p, once and for every part of k."""
-
-LAUNCHED = 5e-5
-"""Seconds of the launches around a product of integers."""
+PRICES = measured("exact")
 
 
 @dataclass(frozen=True)
@@ -158,19 +139,19 @@ def _least(request: Request, levels: tuple[LevelOf, ...]) -> float:
     return min(size / parts for size, parts in zip(request.shape, grid_of(levels), strict=True))
 
 
-def bit_costs(core: BitTensorCore, summed: float = SUMMED) -> tuple[float, float, float]:
+def bit_costs(core: BitTensorCore, summed: float = PRICES.summed) -> tuple[float, float, float]:
     """Return operations, bytes and seconds of one product over GF(2)."""
     if isinstance(core, BitTensorLeaf):
         m, k, n = core.sizes
         flops = 2.0 * m * k * n
         if core.method == VENDOR:
             moved = 2.0 * (m * k + k * n) + 8.0 * m * n
-            return flops, moved, flops / INT8_VENDOR + moved / MOVED
+            return flops, moved, flops / PRICES.int8_vendor + moved / PRICES.moved
         moved = 2.0 * (m * k + k * n) + m * n / 8
-        rate = INT8_KERNEL if k % WHOLE == 0 else UNEVEN * INT8_KERNEL
-        return flops, moved, flops / rate + moved / MOVED
+        rate = PRICES.int8_kernel if k % PRICES.whole == 0 else PRICES.uneven * PRICES.int8_kernel
+        return flops, moved, flops / rate + moved / PRICES.moved
     rank, (m, k, n) = core.level.rank, core.block
-    flops, moved, seconds = bit_costs(core.inner, SUMMED_BELOW)
+    flops, moved, seconds = bit_costs(core.inner, PRICES.summed_below)
     sums = (core.level.left.terms * m * k + core.level.right.terms * k * n + core.level.merge.terms * m * n) / 8
     return rank * flops, rank * moved + sums, rank * seconds + sums / summed
 
@@ -181,10 +162,12 @@ def integer_costs(core: IntegerTensorCore) -> tuple[str, float, float, float]:
     if isinstance(core, FloatTensorLeaf):
         parts = -(-k // core.depth)
         flops, moved = 2.0 * m * k * n, 24.0 * (m * k + k * n) + 32.0 * m * n * parts
-        reduced = m * n * (REDUCED + REDUCED_AGAIN * parts) if core.ring.modulus else 0.0
-        return "product in float64", flops, moved, flops / FLOAT64 + moved / CONVERTED + reduced + LAUNCHED
+        reduced = m * n * (PRICES.reduced + PRICES.reduced_again * parts) if core.ring.modulus else 0.0
+        seconds = flops / PRICES.float64 + moved / PRICES.converted + reduced + PRICES.launched
+        return "product in float64", flops, moved, seconds
     (stage,) = core.stages(1)
-    return stage.name, stage.flops, stage.bytes, stage.flops / INT8_VENDOR + stage.bytes / SPLIT + LAUNCHED
+    seconds = stage.flops / PRICES.int8_vendor + stage.bytes / PRICES.split + PRICES.launched
+    return stage.name, stage.flops, stage.bytes, seconds
 
 
 STRATEGIES = CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import resources
 
 from ..precision import FP8
 from ..request import Request
@@ -20,114 +22,45 @@ CHECKED = 64 << 20
 """Bytes of workspace from which the free memory is checked: reading it takes longer than small plans."""
 
 
+SIZES: dict[str, tuple[str, Callable[[Request, Sequence[Stage]], float]]] = {
+    "side": ("where a side is below", lambda request, stages: min(request.shape)),
+    "k": ("where K is below", lambda request, stages: request.k),
+    "block": (
+        "where blocks are narrower than",
+        lambda request, stages: min((min(stage.product) for stage in stages if stage.product), default=math.inf),
+    ),
+}
+"""The sizes that a margin may be for, with the words for them."""
+
+
 @dataclass(frozen=True)
 class Margin:
-    """The fraction of the baseline's predicted seconds that a candidate must stay below if `applies` holds.
-
-    `measured` describes the measurement behind the figure, `where` the requests that it is for, if not all.
-    """
+    """The part of the baseline's predicted seconds that a candidate must stay below: an entry of data/margins.toml."""
 
     device: str
-    families: tuple[str, ...]
+    families: Sequence[str]
     part: float
     measured: str
-    where: str = ""
-    applies: Callable[[Request, Sequence[Stage]], bool] = lambda request, stages: True
+    size: str = ""
+    below: int = 0
+    half: bool = False
 
     @property
     def text(self) -> str:
         """The gain that is needed, in percent, and where."""
-        return f"{1 - self.part:.0%} {self.where}".rstrip()
+        where = f"{SIZES[self.size][0]} {self.below}" if self.size else "in half precision" * self.half
+        return f"{1 - self.part:.0%} {where}".rstrip()
+
+    def applies(self, request: Request, stages: Sequence[Stage]) -> bool:
+        """Return whether the margin is for a plan of a request with these stages."""
+        if self.half:
+            return request.itemsize == 2 and request.precision != FP8
+        return not self.size or SIZES[self.size][1](request, stages) < self.below
 
 
-def _least_side(stages: Sequence[Stage]) -> float:
-    return min((min(stage.product) for stage in stages if stage.product), default=float("inf"))
+_TABLE = (resources.files("lcma.kernels.planning") / "data" / "margins.toml").read_text(encoding="utf-8")
 
-
-MARGINS: tuple[Margin, ...] = (
-    Margin(
-        "cpu",
-        ("dense",),
-        0.97,
-        "lcma bench choice: predicted times of long products are 0.99 to 1.01 of the measured ones",
-    ),
-    Margin(
-        "cpu",
-        ("dense",),
-        0.93,
-        "lcma bench choice, 24 shapes and 150 candidates: measured times are 0.99 to 1.11 of the predicted ones",
-        "where a side is below 1536",
-        lambda request, stages: min(request.shape) < 1536,
-    ),
-    Margin(
-        "cpu",
-        ("dense",),
-        0.90,
-        "lcma bench choice: every block of C is written after few multiplications, 1.10 of the predicted time",
-        "where K is below 768",
-        lambda request, stages: request.k < 768,
-    ),
-    Margin(
-        "cpu",
-        ("causal", "masked"),
-        0.96,
-        "lcma bench causal: candidates within 4% of the strips change places between runs",
-    ),
-    Margin(
-        "cpu",
-        ("structured",),
-        0.97,
-        "lcma bench ks, four rows on two busy cores: slabs take 0.28 to 0.56 of the time of the fastest of the others; "
-        "lcma time of a Monarch, a low-rank and a BLAST matrix, batch 4096: GEMMs on views take 0.18 to 0.67 of others",
-    ),
-    Margin(
-        "cpu",
-        ("exact",),
-        0.95,
-        "lcma time auto --ring, one core: GF(32749) and GF(8388593) at 2048 and 4096 gain 1 to 9% where at least 5% "
-        "was predicted, GF(2) at 16384 23%",
-    ),
-    Margin(
-        "cuda",
-        ("exact",),
-        0.90,
-        "lcma time --ring --device cuda on an H200, GF(2) at 32768 and 65536, integers at 2048 and 4096: predicted "
-        "times are 0.87 to 1.08 of the measured ones",
-    ),
-    Margin("cuda", ("dense",), 0.98, "lcma bench gpu --device cuda: the model is right to about 2%"),
-    Margin(
-        "cuda",
-        ("dense",),
-        0.93,
-        "calibration on 1919 plans, H200: narrow blocks scatter by 4 to 9%, wider ones by 3 to 5%",
-        "where blocks are narrower than 320",
-        lambda request, stages: _least_side(stages) < 320,
-    ),
-    Margin(
-        "cuda",
-        ("dense",),
-        0.90,
-        "a profile of one H200 applied to another: plans took 6% longer than predicted, and of those predicted to "
-        "gain 2 to 10% none did in the mean",
-        "in half precision",
-        lambda request, stages: request.itemsize == 2 and request.precision != FP8,
-    ),
-    Margin(
-        "cuda",
-        ("structured",),
-        0.99,
-        "every candidate of 64 patterns batch-first, 43 batch-last, H200: the least is 1.000 to 1.020 of the best "
-        "time, geometric means by dtype; lcma bench blr, 135 layers: the form of the least price is the fastest one or "
-        "within 1% in 131",
-    ),
-    Margin(
-        "cuda",
-        ("causal",),
-        0.95,
-        "59 products of L and d from 64 to 16384 in five dtypes, H200: predicted ratios of candidates to strips are "
-        "right to 5% from 100 us on",
-    ),
-)
+MARGINS = tuple(Margin(**entry) for entry in tomllib.loads(_TABLE)["margin"])
 
 
 def applying_margins(family: str, request: Request, stages: Sequence[Stage]) -> list[Margin]:

@@ -1,17 +1,35 @@
-"""The planner's description of the machine that a request runs on."""
+"""The planner's description of the machine that a request runs on, and the interface of its cost model."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from .cost_model import CostModel
 from .profile import Profile
 
 if TYPE_CHECKING:
     from .wisdom import Wisdom
+
+Numbers = Any
+"""A number, or an array of numbers; every argument of a cost model broadcasts."""
+
+
+class CostModel(Protocol):
+    """Predicted seconds of the parts of a run, from a machine's measured rates. NaN if the profile has no rate."""
+
+    def knows(self, dtype: str) -> bool:
+        """Return whether the profile has rates of products of this dtype and of sums."""
+
+    def gemm(self, dtype: str, m: Numbers, k: Numbers, n: Numbers, count: Numbers = 1, mode: str = "whole") -> Numbers:
+        """Seconds of `count` products m x k x n by the vendor's library, in a mode that the profile names."""
+
+    def combine(self, bytes: Numbers, flops: Numbers = 0) -> Numbers:
+        """Seconds of linear combinations of blocks by a generated kernel."""
+
+    def overhead(self, calls: Numbers, levels: Numbers = 0) -> Numbers:
+        """Seconds of the host for so many library calls and levels."""
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,9 @@ from ...errors import PlanError, unknown_name
 from ..request import Request
 from .limits import FreeBytes, exceeds_kept, margin, margins_text, memory_shortage, refusal, smallness
 from .machine import Machine
-from .parameters import CandidateKey
 from .profile import ESTIMATED
 from .strategy import Candidate, Plan, Proposal, Source, Stage, Strategy
-from .wisdom import PART
+from .wisdom import PART, CandidateKey
 
 MOST_PRICED = 64
 """Maximum number of proposals that are priced and checked, in order of their bounds, before the baseline is chosen."""

@@ -13,7 +13,7 @@ from ...errors import PlanError
 from ...schemes_db.display import line, table
 from ...schemes_db.program import Program
 from ..request import Request
-from .parameters import CandidateKey, Parameters
+from .wisdom import CandidateKey, Parameters
 
 if TYPE_CHECKING:
     from .machine import Machine
@@ -24,7 +24,7 @@ Operand = Any
 
 @dataclass(frozen=True)
 class Stage:
-    """A predicted part of a run: arithmetic operations, bytes read and written, seconds if known.
+    """A predicted part of a run: arithmetic operations, bytes read and written, seconds if known (NaN becomes None).
 
     `product` is (m, k, n) of one product of a stage of products, None for a stage of sums. `level` is
     the label of the level that the stage belongs to.
@@ -36,6 +36,10 @@ class Stage:
     seconds: float | None = None
     product: tuple[int, int, int] | None = None
     level: str = ""
+
+    def __post_init__(self) -> None:
+        if self.seconds is not None:
+            object.__setattr__(self, "seconds", None if math.isnan(self.seconds) else float(self.seconds))
 
     @property
     def intensity(self) -> float:

@@ -22,7 +22,12 @@ from ...errors import PlanError
 from ...home import exclusive, home, write_atomic
 from ..request import Request, class_request
 from .cache import plan_cache
-from .parameters import CandidateKey, Parameters
+
+Parameters = tuple[tuple[str, str | int], ...]
+"""Sorted pairs of a name and a value, such as (("method", "tasks"),)."""
+
+CandidateKey = tuple[str, str, str, Parameters]
+"""Family, strategy, source and parameters by which a candidate is found again."""
 
 PART = 0.995
 """The fraction of the baseline's measured time that a candidate must stay below."""

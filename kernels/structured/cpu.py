@@ -14,7 +14,7 @@ from ..cpu.strategy import basic_reason
 from ..cpu.threads import parallel_tasks, single_threaded_blas
 from ..cpu.workspace import Arena, Pool, shared_pool
 from ..dtypes import dtype_of
-from ..planning.cost_model import seconds_or_none
+from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Stage
 from ..request import Request
@@ -108,16 +108,7 @@ class ViewProduct:
 SLAB_WIDTHS = (128, 512, 2048)
 """Columns of the batch that a thread multiplies by all factors at once."""
 
-CALL_SECONDS = 3e-6
-"""Overhead in seconds of a GEMM when one call of numpy multiplies many blocks. Measured on two cores,
-patterns (64,8,8,8) and (1024,2,2,2), batch 4096 in slabs of 128.
-"""
-
-COPIES = {GATHERED: 1.0, GATHERED_WIDE: 2.0, PERMUTATIONS: 12.0}
-"""Seconds of a strided copy relative to a plain one of as many bytes: within the rows of a slab, and into fresh memory.
-Measured on two cores, float32, batch 4096: slabs with d of 2 to 8 at 0.7 to 1.2, with d of 16 to 96 at 1.3 to 2.5 (one
-thread, nine patterns); permutations of (1,192,48,8), (1,256,256,4) and (4,128,128,16) in both layouts 10 to 20.
-"""
+PRICES = measured("structured.cpu")
 
 
 @dataclass(frozen=True)
@@ -172,17 +163,15 @@ def _in_pool(core: ViewProduct, pool: Pool, threads: int, factors: Any, x: Matri
         core.run(factors, x, out, arena, threads)
 
 
-def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float | None:
-    """Return the seconds of a stage: its products or its traffic, whichever takes longer; None if a rate is unknown."""
+def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float:
+    """Return the seconds of a stage: its products or its traffic, whichever takes longer; NaN if a rate is unknown."""
     costs = machine.costs
     moved = float(costs.combine(stage.bytes))
     if stage.product is None:
-        found = moved * COPIES[stage.name]
-    else:
-        count = stage.flops / (2.0 * dtype_of(request.dtype).parts ** 2 * math.prod(stage.product))
-        waiting = count * CALL_SECONDS / machine.threads if mode == "tasks" else (count - 1) * CALL_SECONDS
-        found = max(moved, float(costs.gemm(request.dtype, *stage.product, count=count, mode=mode)) + waiting)
-    return seconds_or_none(found)
+        return moved * PRICES.copies[stage.name]
+    count = stage.flops / (2.0 * dtype_of(request.dtype).parts ** 2 * math.prod(stage.product))
+    waiting = count * PRICES.call / machine.threads if mode == "tasks" else (count - 1) * PRICES.call
+    return max(moved, float(costs.gemm(request.dtype, *stage.product, count=count, mode=mode)) + waiting)
 
 
 STRATEGIES = (

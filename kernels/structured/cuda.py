@@ -14,7 +14,8 @@ from ..request import Layout, Request
 from .block_low_rank import Blast, BlockLowRank, block_low_rank_of
 from .chain import FactorChain
 from .cuda_costs import block_stages, kernel_stages, split_stages, view_stages
-from .decode import DECODE_TILES, MOST_COLUMNS, READ, READ_RATE, START, DecodeTile, multiply_few
+from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, multiply_few
+from .decode import PRICES as DECODE_PRICES
 from .executor import Product
 from .mixing import mixing_reason, multiply_mixed
 from .rewrites import BY_HALVES, DENSE, WIDENED
@@ -81,11 +82,6 @@ class CudaStructured(StructuredStrategy):
             tiles = tuple(tile_of(request.arithmetic, one, choice) for one in structure.patterns)
             found.setdefault(tiles, (("tile", choice),))
         return found.values()
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        if self.name == DECODE and self.multiplies(request) and parameters not in self.settings(request):
-            return None
-        return super().restore(key, parameters, request)
 
     def device_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         structure, n, dtype = chain_in(request), request.n, request.arithmetic
@@ -165,8 +161,9 @@ def _decode_stages(candidate: Candidate, structure: FactorChain, request: Reques
     """Return one stage for all factors; only the first tile was measured."""
     measured = candidate.parameters == DECODE_TILES[0].parameters
     n, bandwidth, seconds = request.n, machine.profile.bandwidth if measured else None, None
-    if bandwidth is not None and n in READ and request.itemsize == 2:
-        seconds = START + READ[n] * structure.parameters * request.itemsize / (READ_RATE * bandwidth)
+    if bandwidth is not None and n in DECODE_PRICES.read and request.itemsize == 2:
+        rate = DECODE_PRICES.read_rate * bandwidth
+        seconds = DECODE_PRICES.start + DECODE_PRICES.read[n] * structure.parameters * request.itemsize / rate
     moved = (structure.parameters + (structure.rows + structure.cols) * n) * request.itemsize
     return [Stage("one launch", float(structure.flops(n)), moved, seconds)]
 

@@ -9,6 +9,7 @@ from typing import Any
 from ..cuda.grid_barrier import barrier_memory
 from ..cuda.launch import Repeated
 from ..cuda.stack import programs_of
+from ..measured import measured
 from ..planning.strategy import Parameters
 from .block_low_rank import Blast, BlockLowRank, Monarch
 from .blocks import Factors, Tensor
@@ -27,18 +28,7 @@ MOST_DOT_PROGRAMS = 2
 REGISTERS = 65536
 """Registers of a multiprocessor: all programs of a joined launch must be resident."""
 
-ROUND = 1600
-"""The weights that a program reads in the time that a round of items costs beside its reads.
-
-On an H200, bfloat16, 44 layers of one and two columns: 800, 1600, 2300 and 6000 differ by up to 12% in three of them.
-"""
-
-START, READ = 7.5e-6, {1: 1.0, 2: 1.37}
-"""Seconds of a launch with its barrier beside the reads, and by columns the seconds of the reads of all weights over
-those of one column, which takes them at `READ_RATE`. bfloat16, the same layers: within 13% of every measurement."""
-
-READ_RATE = 0.635
-"""The part of a GPU's bandwidth at which the weights are read for one column."""
+PRICES = measured("structured.decode")
 
 
 @dataclass(frozen=True)
@@ -137,15 +127,15 @@ def launch_of(
 def few_tile(factor: Pattern, programs: int, weights: int, dot: bool) -> tuple[int, int]:
     """Return the rows and inner elements of a tile of about `weights` elements.
 
-    The programs take items of so many rows in rounds; a round costs the reads of its rows and as long as `ROUND` more
-    weights. Tensor cores take 16 rows or more.
+    The programs take items of so many rows in rounds; a round costs the reads of its rows and as long as
+    `PRICES.round` more weights. Tensor cores take 16 rows or more.
     """
     if dot:
         return 16, max(16, inner_tile(factor.c, weights // 16))
 
     def weights_read(rows: int) -> int:
         items = factor.blocks * -(-factor.b // rows)
-        return -(-items // programs) * (ROUND + rows * factor.c)
+        return -(-items // programs) * (PRICES.round + rows * factor.c)
 
     rows = min((rows for rows in (8, 4, 2, 1) if rows <= weights // 16), key=weights_read)
     return rows, inner_tile(factor.c, weights // rows)

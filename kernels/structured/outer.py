@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..measured import measured
 from ..request import Layout, layout_of
 from .blocks import Matrix, Tensor, apply_transposed, as_blocks, is_batch_first
 from .pattern import Pattern
@@ -15,16 +16,7 @@ from .transposition import batch_first, batch_last, gathered_blocks
 SLAB = 1024
 """Columns of the batch that are summed by one GEMM; the sums of all slabs are added in order."""
 
-PROCESSORS, RATES, CALL, MOVED = 132, {2: 4e14, 4: 5e13}, 1e-5, 4e12
-"""Parameters of the division of the batch: multiprocessors of an H200, its operations per second by bytes of an
-element, host seconds of a batched GEMM, and bytes moved per second. Equal for every GPU, so that sums have one order.
-"""
-
-VIEWS = 1.6
-"""Seconds of the sums by GEMMs on rows that are d n elements apart, relative to `_views_seconds`: 1.6 to 1.75 for
-(12,96,96,4), (64,96,96,4) and (2,384,384,16) in float32 on an H200, where one GEMM of contiguous blocks took
-0.9 to 1.2 of `_gathered_seconds`; both are differences of times with and without the other steps.
-"""
+PRICES = measured("structured.outer")
 
 LEAST_PART = 512
 """Minimum columns of a part of the batch."""
@@ -82,7 +74,7 @@ def is_gathered(pattern: Pattern, n: int, item: int) -> bool:
     """
     if pattern.d == 1:
         return False
-    return _gathered_seconds(pattern, n, item) <= VIEWS * _views_seconds(
+    return _gathered_seconds(pattern, n, item) <= PRICES.views * _views_seconds(
         pattern, n, item, batch_parts(pattern, n, item)
     )
 
@@ -102,15 +94,15 @@ def batch_parts(pattern: Pattern, n: int, item: int = 4) -> int:
 def _filled(pattern: Pattern, parts: int) -> float:
     """Return the tiles of one call relative to those that run at once, two per multiprocessor."""
     a, b, c, d = pattern.sizes
-    return (a if parts == 1 and d <= a else d * parts) * -(-b // 128) * -(-c // 128) / (2 * PROCESSORS)
+    return (a if parts == 1 and d <= a else d * parts) * -(-b // 128) * -(-c // 128) / (2 * PRICES.processors)
 
 
 def _views_seconds(pattern: Pattern, n: int, item: int, parts: int) -> float:
     """Return the seconds of the sums by GEMMs on views, with so many parts of the batch."""
-    summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / MOVED
+    summed = 2 * (parts > 1) * parts * pattern.nonzeros * item / PRICES.moved
     calls = pattern.d if parts == 1 and pattern.d <= pattern.a else pattern.a
-    busy = 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
-    return busy * max(1.0, 1 / _filled(pattern, parts)) + calls * CALL + summed
+    busy = 2.0 * n * pattern.nonzeros / PRICES.rates.get(item, PRICES.rates[4])
+    return busy * max(1.0, 1 / _filled(pattern, parts)) + calls * PRICES.call + summed
 
 
 def _gathered_seconds(pattern: Pattern, n: int, item: int) -> float:
@@ -118,8 +110,8 @@ def _gathered_seconds(pattern: Pattern, n: int, item: int) -> float:
     a, b, c, d = pattern.sizes
     tiles = -(-b // 64) * -(-c // 64)
     padded = tiles * 64 * 64 / (b * c)
-    busy = 2.0 * n * pattern.nonzeros / RATES.get(item, RATES[4])
-    return busy * padded * max(1.0, 2 * PROCESSORS / (a * d * tiles)) + CALL
+    busy = 2.0 * n * pattern.nonzeros / PRICES.rates.get(item, PRICES.rates[4])
+    return busy * padded * max(1.0, 2 * PRICES.processors / (a * d * tiles)) + PRICES.call
 
 
 def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: Any) -> Tensor:

@@ -6,7 +6,6 @@ Tensor cores would pad small blocks. The kernel of a pair keeps the result betwe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..cuda.launch import starter
@@ -29,20 +28,6 @@ PAIR_ELEMENTS = 8192
 """Words of 4 bytes of the intermediate result that a program of 256 threads stores."""
 
 
-@dataclass(frozen=True)
-class PairTile:
-    """The tile of one program: columns of the batch, blocks q of K2 and rows p of each, diagonals j."""
-
-    n: int
-    q: int
-    p: int
-    j: int
-
-    def programs(self, pair: tuple[Pattern, Pattern], n: int) -> int:
-        """Return the number of programs of the grid for n columns."""
-        return pair[0].a * -(-pair[1].d // self.j) * -(-n // self.n)
-
-
 def _long(elements: int, d: int, first: bool) -> tuple[int, int]:
     """Return columns and diagonals, more of those that are contiguous: diagonals (`first`: batch-first), or columns."""
     rest = max(16, elements)
@@ -57,11 +42,16 @@ def gather_tile(pattern: Pattern, first: bool, words: int) -> FactorTile:
     return FactorTile(n, p, 1, j, 4, 0)
 
 
-def pair_tile(pair: tuple[Pattern, Pattern], first: bool, words: int) -> PairTile:
-    """Return the tile of a pair."""
+def pair_tile(pair: tuple[Pattern, Pattern], first: bool, words: int) -> FactorTile:
+    """Return the tile of a pair: columns of the batch, all blocks q of K2 and all rows p of each, diagonals j."""
     q, p = power_above(pair[0].c), power_above(pair[1].b)
     n, j = _long(PAIR_ELEMENTS // (q * p * words), pair[1].d, first)
-    return PairTile(n, q, p, j)
+    return FactorTile(n, p, q, j, 8, 0)
+
+
+def pair_programs(pair: tuple[Pattern, Pattern], n: int, tile: FactorTile) -> int:
+    """Return the number of programs of the grid of a pair for n columns."""
+    return pair[0].a * -(-pair[1].d // tile.j) * -(-n // tile.n)
 
 
 def words_of(dtype: str) -> int:
@@ -85,7 +75,8 @@ def is_fused(left: Pattern, right: Pattern, n: int, dtype: str) -> bool:
     if max(left.b, right.c) > LARGEST_BLOCK:
         return False
     pair = left, right
-    return max(pair_tile(pair, first, words_of(dtype)).programs(pair, n) for first in (False, True)) <= MOST_PROGRAMS
+    tiles = (pair_tile(pair, first, words_of(dtype)) for first in (False, True))
+    return max(pair_programs(pair, n, tile) for tile in tiles) <= MOST_PROGRAMS
 
 
 def fused_places(patterns: Sequence[Pattern], n: int, dtype: str) -> tuple[tuple[int, ...], ...]:
@@ -122,8 +113,9 @@ def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern]
 
     (_, b1, c1, _), (_, b2, c2, d) = (one.sizes for one in pair)
     tile = pair_tile(pair, out.stride(1) != 1, words_of(str(x.dtype).removeprefix("torch.")))
-    programs, sizes = tile.programs(pair, x.shape[1]), {"D": d, "N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
-    _launch(multiply_pair, programs, (x, *weights, out), (b1, c1, b2, c2), 8, **sizes)
+    sizes = {"D": d, "N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
+    operands = x, *weights, out
+    _launch(multiply_pair, pair_programs(pair, x.shape[1], tile), operands, (b1, c1, b2, c2), tile.warps, **sizes)
 
 
 def _launch(

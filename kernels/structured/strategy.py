@@ -82,12 +82,8 @@ class StructuredStrategy(BaseStrategy):
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`: None if the parameters are not those of a current candidate."""
-        if key or not self.multiplies(request):
-            return None
-        names = [name for name, _ in next(iter(self.candidates(request))).parameters]
-        if [name for name, _ in parameters] != names or not all(type(value) is int for _, value in parameters):
-            return None
-        return Candidate(self.family, self.name, None, parameters) if all(int(x) >= 0 for _, x in parameters) else None
+        known = not key and self.multiplies(request) and parameters in self.settings(request)
+        return Candidate(self.family, self.name, None, parameters) if known else None
 
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         if not self.multiplies(request):

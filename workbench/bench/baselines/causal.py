@@ -13,9 +13,10 @@ from ....kernels.cpu.level import core_of
 from ....kernels.cpu.threads import thread_count
 from ....kernels.cpu.triangular_products import HalfProduct
 from ....kernels.cpu.workspace import shared_pool
+from ....kernels.cuda.executor import TensorExecutor
 from ....kernels.cuda.level import cuda_level
 from ....kernels.cuda.strips import vendor
-from ....kernels.cuda.triangular import triangular_executor
+from ....kernels.cuda.triangular import TriangularProduct
 from ....schemes_db.flatten import flatten
 from ....schemes_db.program import Program
 from ....schemes_db.resolve import resolve
@@ -49,7 +50,7 @@ def baseline(request: Request, name: str) -> Baseline:
     m, k, n = request.shape
     if request.device == "cpu":  # at most half a result, and the sums of one level in the largest square
         return Baseline(request, name, run, 2 * request.itemsize * (m * k + k * n + m * n))
-    return Baseline(request, name, triangular_executor(request, one, None, 0).run, 0)
+    return Baseline(request, name, TensorExecutor(request, TriangularProduct(request, one), 0).run, 0)
 
 
 def halving(a: Array, b: Array, out: Array, triangle: Triangle, dense: Program | None = None) -> None:

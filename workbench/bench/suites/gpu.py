@@ -250,7 +250,7 @@ def sums_ahead(dtype: str, rank: int, every: bool) -> None:
 
 
 def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
-    """All launches worth a measurement, in turn: the best, as lines of `MEASURED` (kernels/codegen/triton_tiles.py)."""
+    """All launches worth a measurement, in turn: the best, as those of kernels/planning/data/measured.toml."""
     sums = Sums(dtype, rank)
     itemsize = sums.matrix.element_size()
     figures: dict[str, Any] = {}
