@@ -19,17 +19,21 @@ from ...schemes_db.recipes import in_order
 from ...schemes_db.ring import Z2
 from ...schemes_db.uneven import Shape
 from ..terms.pairs import PairTerms
+from .involutions import reversible
 
-PARTS = 4
+PARTS = 16
 """Maximum number of compositions of a smaller format that are used as parts."""
 
 SLACK = 3
 """Maximum excess of the rank of a start over the lowest one."""
 
 NAIVE_SIZE = 125
-"""Largest m k n of formats whose walks start from the naive scheme. From there 4x4x5 came to 61 in 8 to 16 s on half an
-H200, from compositions of rank 63 to 62 in twice 8 s; 6x6x7 came from the naive 252 to 225, from compositions of rank
-198 to 186."""
+"""Largest m k n of formats whose walks start from the naive scheme, too. From there 4x4x5 came to 61 in 8 to 16 s on
+half an H200, from compositions of rank 63 to 62 in twice 8 s; 6x6x7 came from the naive 252 to 225, from compositions
+of rank 198 to 186. 3x5x7 came from the naive 105 to 81 and from 3x4x6:54 with two borders, rank 87, to 79."""
+
+COPIES = 48
+"""Copies of a scheme, in bases in which one of its involutions is the reversal: walks from most of them stop higher."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +79,12 @@ def nested_sum(outer: Scheme, inner: Scheme, axis: str) -> Scheme:
     return Scheme(whole.target, u, v, w, Z2)
 
 
-def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], most: int = 16) -> list[Scheme]:
+def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], most: int = COPIES) -> list[Scheme]:
     """Return schemes over Z2 of a format that are invariant under reversal: of ranks at most SLACK above the lowest.
 
     `stored` returns the schemes to use of a format with sides in increasing order; those that are not invariant, or not
-    over Z2, are ignored. Other formats are composed of these by nested sums and products. Formats up to NAIVE_SIZE
-    start from the naive scheme. Sides are at most 8 and factors have at most 64 blocks.
+    over Z2, are ignored. Other formats are composed of these by nested sums and products. Factors have at most 64 blocks.
     """
-    if shape[0] * shape[1] * shape[2] <= NAIVE_SIZE:
-        return [_naive(shape)]
     memo: dict[Shape, list[Start]] = {}
 
     def known(wanted: Shape) -> list[Start]:
@@ -103,6 +104,11 @@ def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], 
             break
         found.setdefault(start.scheme.digest, start.scheme)
     return [oriented(scheme, shape) for scheme in found.values()]
+
+
+def invariant_copies(scheme: Scheme, rng: np.random.Generator) -> list[Scheme]:
+    """Return COPIES of a scheme over Z2 that are invariant under reversal; fewer, or none, if it has no such involution."""
+    return [*([scheme] if is_invariant(scheme) else []), *reversible(scheme, rng, COPIES)][:COPIES]
 
 
 def is_invariant(scheme: Scheme) -> bool:

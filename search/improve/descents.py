@@ -22,7 +22,7 @@ from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
 from ..flipgraph.gpu.widen import widened
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
-from ..format_moves.symmetric import symmetric_starts
+from ..format_moves.symmetric import COPIES, invariant_copies, symmetric_starts
 from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
 from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
 from ..runs.distinct import DistinctPool
@@ -42,6 +42,7 @@ from .history import (
     GROUPS,
     KEEN_SECONDS,
     LEAST_SQUARES,
+    NESTED,
     SELECTING,
     TRIPLES,
     VARIANTS,
@@ -111,6 +112,7 @@ class Descents:
         self._setting = setting_for if config.device == "cpu" else gpu_setting_for
         self._ternary, self._jobs, self._walkers = config.ring == "ZT", jobs, walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
+        self._copies: dict[str, list[Scheme]] = {}
         self._islands = islands or Islands()
 
     def turn(
@@ -271,14 +273,24 @@ class Descents:
         """Return the routes by symmetric walks that a format has."""
 
         def stored(shape: Shape) -> list[Scheme]:
-            return modulo_2(self._updater.pool(shape, composed=False))
+            found: list[Scheme] = []
+            for scheme in modulo_2(self._updater.pool(shape, composed=False)):
+                if len(found) < COPIES:
+                    found += self._invariant(scheme)
+            return found
 
         return [
-            Route(name, [pack_start(walk, target).to_scheme()])
-            if name != "reversal"
-            else Route(name, symmetric_starts(target.shape, stored))
+            Route(name, symmetric_starts(target.shape, stored))
+            if name == NESTED
+            else Route(name, [pack_start(walk, target).to_scheme()])
             for name, walk in symmetric_walks(target).items()
         ]
+
+    def _invariant(self, scheme: Scheme) -> list[Scheme]:
+        """Return the copies of a scheme that are invariant under reversal; they are made once."""
+        if scheme.digest not in self._copies:
+            self._copies[scheme.digest] = invariant_copies(scheme, np.random.default_rng(self._seed))
+        return self._copies[scheme.digest]
 
     def _gpu_fleet(self, starts: list[Scheme], policy: Policy, seed: int, walk: str) -> Fleet:
         device = "cpu" if self._device == "twin" else self._device

@@ -21,8 +21,12 @@ from ..terms.words import is_wide
 from .gaps import Gap
 from .neighbours import BORDER, CUT
 
-SYMMETRIC = {"symmetry": "flip-c3", "reversal": PAIRS}
-"""Routes by symmetric walks, and their walks; the others, by an involution, are SWAPS and its numbers."""
+NESTED = "nested"
+"""Route by walks on schemes that are invariant under reversal, from nested sums and products of smaller ones."""
+
+SYMMETRIC = {"symmetry": "flip-c3", "reversal": PAIRS, NESTED: PAIRS}
+"""Routes by symmetric walks, and their walks; the others, by an involution, are SWAPS and its numbers. All but NESTED
+start from the naive scheme."""
 
 SWAPS = "swaps "
 
@@ -94,8 +98,9 @@ def symmetric_walks(target: Target) -> dict[str, str]:
         return {}
     found = {"symmetry": SYMMETRIC["symmetry"]} if m == k == n > EASY_SIDE else {}
     if m * k * n > EASY_SIDE**3:
-        found["reversal"] = SYMMETRIC["reversal"]
+        found[NESTED] = SYMMETRIC[NESTED]
         if m * k * n <= NAIVE_SIZE:
+            found["reversal"] = SYMMETRIC["reversal"]
             names = [",".join(map(str, swaps)) for swaps in other_involutions(target)]
             found |= {f"{SWAPS}{name}": f"{PAIRS}:{name}" for name in names}
     return found
