@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -50,6 +51,19 @@ def run_checks(request):
         command = [sys.executable, "-m", "pytest", str(folder / name), *options]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=280)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+
+    return run
+
+
+@pytest.fixture
+def new_process():
+    """new_process(code, *arguments, **environment): what a process of its own prints, which warns of nothing."""
+
+    def run(code: str, *arguments: str, **environment: str) -> str:
+        command = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=330)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
 
     return run
 
@@ -312,6 +326,21 @@ def wait_for():
         raise AssertionError("not within the time")
 
     return wait
+
+
+@pytest.fixture
+def in_a_child():
+    """in_a_child(check): whether a forked child finds check() true."""
+
+    def holds(check):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
+            child = os.fork()
+        if child == 0:
+            os._exit(0 if check() else 1)
+        return os.waitpid(child, 0)[1] == 0
+
+    return holds
 
 
 @pytest.fixture

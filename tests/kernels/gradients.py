@@ -1,10 +1,16 @@
-"""Tensors with gradients, and the comparison of two products by their values and gradients."""
+"""Tensors with gradients, products' derivatives of every mode, and two products compared by values and gradients."""
 
 import torch
 
 
 def drawn(*shape, dtype=torch.float64, grad=True):
     return torch.randn(*shape, dtype=dtype, requires_grad=grad)
+
+
+def every_derivative(product, operands, **options):
+    """Check the first derivatives in both modes, and the second ones; `options` are those of the first."""
+    assert torch.autograd.gradcheck(product, operands, fast_mode=True, check_forward_ad=True, **options)
+    assert torch.autograd.gradgradcheck(product, operands, fast_mode=True, check_fwd_over_rev=True)
 
 
 def same_gradients(ours, theirs, operands):

@@ -3,9 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -178,11 +175,10 @@ assert "numba" not in sys.modules  # importing it takes longer than compiling th
 
 
 @pytest.mark.parametrize("damage", ["none", "corrupt", "blocked"])
-def test_a_new_process_runs_whatever_the_cache_holds(home, damage):
+def test_a_new_process_runs_whatever_the_cache_holds(home, new_process, damage):
     """Also: importing kernels loads nothing heavy."""
-    environment = {**os.environ, "LCMA_HOME": str(home)}
     if damage == "corrupt":
-        subprocess.run([sys.executable, "-c", SCRIPT], check=True, env=environment)
+        new_process(SCRIPT)
         compiled = list((home / "cache" / "kernels").rglob("rows.o"))
         assert compiled
         for path in compiled:
@@ -190,7 +186,7 @@ def test_a_new_process_runs_whatever_the_cache_holds(home, damage):
     if damage == "blocked":
         home.mkdir()
         (home / "cache").write_text("a file where a folder should be")
-    subprocess.run([sys.executable, "-c", SCRIPT], check=True, env=environment)
+    new_process(SCRIPT)
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,18 +100,9 @@ def test_fractions_and_a_scheme_for_every_level(classical, draw, holds, strassen
 def test_the_same_bits_in_every_run_and_thread(strassen, draw):
     a, b = draw((300, 200), "float32"), draw((200, 700), "float32")
     expected = matmul(a, b, strassen, 2)
-    results = [None] * 4
-
-    def work(i):
-        results[i] = [matmul(a, b, strassen, 2) for _ in range(3)]
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        assert all(np.array_equal(one, expected) for one in result)
+    with ThreadPoolExecutor(4) as threads:
+        for result in threads.map(lambda _: matmul(a, b, strassen, 2), range(12)):
+            np.testing.assert_array_equal(result, expected)
 
 
 @each("a, b", __file__, "numpys", a=array, b=array)

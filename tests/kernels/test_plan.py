@@ -2,10 +2,7 @@
 
 import json
 import math
-import os
 import pickle
-import subprocess
-import sys
 from dataclasses import replace
 
 import numpy as np
@@ -111,15 +108,14 @@ def test_a_plan_runs_its_own_request_only(strassen):
     assert executor_for(same, strassen) is executor_for(same, strassen)
 
 
-def test_equal_requests_have_equal_hashes_in_every_process():
+def test_equal_requests_have_equal_hashes_in_every_process(new_process):
     """Strings hash differently in every process: a hash that is kept must not travel."""
-    there = "import pickle, sys, lcma; r = pickle.load(sys.stdin.buffer); " + (
+    there = "import pickle, sys, lcma; r = pickle.loads(bytes.fromhex(sys.argv[1])); " + (
         "print(hash(r) == hash(lcma.kernels.Request(3, 4, 5)) and {r: 1}[lcma.kernels.Request(3, 4, 5)])"
     )
     request = Request(3, 4, 5)
     assert hash(request) == hash(Request(3, 4, 5)) != hash(Request(3, 5, 4))
-    ran = subprocess.run([sys.executable, "-c", there], input=pickle.dumps(request), capture_output=True, check=True)
-    assert ran.stdout.split() == [b"1"]
+    assert new_process(there, pickle.dumps(request).hex()) == "1\n"
 
 
 def test_profiles_go_through_json_and_a_pool_gives_buffers_back(strassen):
@@ -335,6 +331,5 @@ np.testing.assert_allclose(matmul(a, a.T, "strassen"), a @ a.T, atol=1e-4)
 """
 
 
-def test_code_for_a_plain_processor(warm_home):
-    environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
-    subprocess.run([sys.executable, "-c", GENERIC], check=True, env=environment)
+def test_code_for_a_plain_processor(warm_home, new_process):
+    new_process(GENERIC, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")

@@ -21,8 +21,8 @@ from lcma.schemes_db import Q
 from lcma.schemes_db.factor import Factor
 from lcma.schemes_db.symmetry import Triangle
 
-from ..refusal import refuses, refuses_with
-from .cases import arguments, call
+from ..refusal import refuses, refuses_with, value_of
+from .cases import arguments, call, each
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").with_stem("refused").read_text(encoding="utf-8"))
 PLANS, MASKS = TABLE.pop("plans"), TABLE.pop("masked")
@@ -154,31 +154,13 @@ def one(value):
     return np.array([[[value]]])
 
 
-BIG = {
-    "2^63 as uint64": one(np.uint64(1 << 63)),
-    "2^64 - 1 as uint64": one(np.uint64((1 << 64) - 1)),
-    "2^62 as uint64": one(np.uint64(1 << 62)),
-    "2^62": one(1 << 62),
-    "-2^62": one(-(1 << 62)),
-    "-2^63": one(-(1 << 63)),
-    "2^63 in a list": [[[1 << 63]]],
-    "2^70": one(1 << 70),
-    "a Python integer": np.array([[[1]]], object),
-    "2^53 as a float": one(2.0**53),
-    "a float": one(1.0),
-    "a bool": one(True),
-    "masked": np.ma.masked_array(one(1), mask=one(True)),
-}
-
-
-@pytest.mark.parametrize("what", BIG)
+@each("value", __file__, "coefficients")
 @pytest.mark.parametrize("place", range(3))
-def test_coefficients_that_int64_does_not_hold_are_refused(what, place):
-    target = lcma.parse_target("1x1x1")
+def test_coefficients_that_int64_does_not_hold_are_refused(value, place):
     arrays = [one(1), one(1), one(1)]
-    arrays[place] = BIG[what]
+    arrays[place] = value_of("numpy", value)
     with pytest.raises(lcma.SchemeFormatError):
-        lcma.Scheme.from_arrays(target, *arrays)
+        lcma.Scheme.from_arrays(lcma.parse_target("1x1x1"), *arrays)
 
 
 def test_uint64_coefficients_and_common_denominators_are_kept():
@@ -197,5 +179,6 @@ def test_uint64_coefficients_and_common_denominators_are_kept():
 
 @pytest.mark.parametrize("denominator", [0, -2, 1.0, 1.5, 1 << 62, 1 << 63, np.uint64(1 << 63), "2", None])
 def test_denominators_are_whole_numbers_that_fit(denominator):
-    with pytest.raises(lcma.SchemeFormatError, match=r"denominators must be whole numbers from 1 to 2\^62"):
-        lcma.Scheme.from_arrays(lcma.parse_target("1x1x1"), one(1), one(1), one(1), Q, denominators=(1, denominator, 1))
+    scheme = partial(lcma.Scheme.from_arrays, lcma.parse_target("1x1x1"), one(1), one(1), one(1), Q)
+    message = r"denominators must be whole numbers from 1 to 2\^62"
+    refuses_with(lcma.SchemeFormatError, message, scheme, denominators=(1, denominator, 1))

@@ -3,8 +3,6 @@
 import itertools
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -247,7 +245,7 @@ with lcma.Catalog.open() as catalog:
 
 
 @pytest.mark.parametrize("change", OTHERS)
-def test_what_another_process_stores_empties_it_within_a_second(home, clock, change):
+def test_what_another_process_stores_empties_it_within_a_second(home, clock, new_process, change):
     with lcma.Catalog.open() as catalog:  # there is one, from a use before
         assert list(catalog.entries())
     plan_cache.get("a look")
@@ -257,7 +255,7 @@ def test_what_another_process_stores_empties_it_within_a_second(home, clock, cha
     clock(2)
     assert plan_cache.get("plan") == "old"
     assert stored_profile("theirs") is None
-    subprocess.run([sys.executable, "-c", OTHERS[change]], check=True, env={**os.environ, "LCMA_HOME": str(home)})
+    new_process(OTHERS[change])
     clock(cache.CHECK_SECONDS + 0.01)
     assert plan_cache.get("plan") is None
     assert (stored_profile("theirs") is not None) == (change == "profile")

@@ -6,18 +6,7 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import (
-    Candidate,
-    Profile,
-    Proposal,
-    Request,
-    Stage,
-    api,
-    decision_for,
-    strategies,
-    tune,
-    unregister_strategy,
-)
+from lcma.kernels import Profile, Request, api, decision_for, strategies, tune, unregister_strategy
 from lcma.kernels.cpu import bench as cpu_bench
 from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.dense.pool import SchemePool
@@ -27,6 +16,7 @@ from lcma.kernels.request import structures_of
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 from ...refusal import refuses
+from ..plugin import Plugin
 
 RATES = tuple(GemmRate(dtype, 64, 64, 64, 1e9) for dtype in ("float32", "float64"))
 SLOW = Profile("slow", "test", (), RATES, 5e10, 5e10, add_rate=1e12)
@@ -132,54 +122,16 @@ def test_calls_are_timed_in_turns_after_an_untimed_round():
     assert all(second >= 0 for seconds in samples.values() for second in seconds)
 
 
-class Sevens:
-    """An executor that writes sevens, so that its product is recognised."""
-
-    workspace = 0
-
-    def run(self, a, b, out=None):
-        out = np.empty((a.shape[-2], b.shape[-1]), a.dtype) if out is None else out
-        out[...] = 7
-        return out
-
-
-@dataclass(frozen=True)
-class Plugin:
-    """A strategy that says it is faster than every other one."""
-
-    reluctance: str | None = None
-    device: str = "cpu"
-    family: str = "dense"
-    name: str = "plugin"
-    baseline: bool = False
-
-    def propose(self, request, machine):
-        return [Proposal(1e-12, Candidate(self.family, self.name))] if request.is_dense else []
-
-    def candidates_of(self, source):
-        yield Candidate(self.family, self.name, source)
-
-    def restore(self, key, parameters, request):
-        return Candidate(self.family, self.name)
-
-    def can_run(self, candidate, request, machine):
-        return self.reluctance
-
-    def predict(self, candidate, request, machine):
-        return [Stage("magic", 0, 0, 1e-12)]
-
-    def workspace(self, candidate, request, machine):
-        return 0
-
-    def build(self, candidate, request, machine):
-        return Sevens()
+def sevens(a, b, out):
+    """A product that is recognised."""
+    return np.full((a.shape[-2], b.shape[-1]), 7.0)
 
 
 def test_a_registered_strategy_is_chosen_and_run_by_auto_and_gone_again(registered, flat_rates, monkeypatch):
     monkeypatch.setattr(api, "SMALL", 0)
     a = np.random.default_rng(0).standard_normal((20, 20))
     np.testing.assert_array_equal(lcma.matmul(a, a), a @ a)
-    plugin = registered(Plugin())
+    plugin = registered(Plugin(sevens))
     assert (lcma.matmul(a, a) == 7).all()  # the plans of before are dropped
     found = decision_for(Request.of(a, a))
     assert found.plan.strategy is plugin
@@ -192,7 +144,7 @@ def test_a_registered_strategy_is_chosen_and_run_by_auto_and_gone_again(register
 
 
 def test_a_strategy_that_cannot_run_a_request_says_why_and_a_namesake_replaces_ours(registered, strassen, monkeypatch):
-    plugin = registered(Plugin("never on a Monday"))
+    plugin = registered(Plugin(sevens, "never on a Monday"))
     assert strategies("cpu")["dense", "plugin"] is plugin
     assert ("dense", "plugin") not in strategies("cuda")
     assert ("plugin 2x2x2:7", "never on a Monday") in decision_for(Request(8, 8, 8), strassen).refused
@@ -201,7 +153,7 @@ def test_a_strategy_that_cannot_run_a_request_says_why_and_a_namesake_replaces_o
     assert ("plugin", "never on a Monday") in free.refused
     refuses("never on a Monday", decision_for, Request(8, 8, 8), strategy="plugin")
     own = strategies("cpu")["dense", "scheme"]
-    mine = registered(Plugin(name="scheme"))
+    mine = registered(Plugin(sevens, name="scheme"))
     assert strategies("cpu")["dense", "scheme"] is mine
     unregister_strategy(mine)
     assert strategies("cpu")["dense", "scheme"] is own
