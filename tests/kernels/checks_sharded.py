@@ -252,8 +252,9 @@ def check_matmul(mesh):
         (Shard(1), Replicate()): r"call a\.redistribute\(placements=\[Replicate\(\)\]\)",
     }
     for (of_a, of_b), text in refused.items():
+        operands = placed(of_a, of_b)
         with collectives():
-            refuses(text, lcma.matmul, *placed(of_a, of_b))
+            refuses(text, lcma.matmul, *operands)
     left, right = placed(Shard(0), Shard(0))
     refuses(r"DTensor\.from_local\(a, mesh, \[Shard\(1\)\]\)", lcma.matmul, a, right, "strassen")
     refuses(r"distribute_tensor\(b, a\.device_mesh, \[Replicate\(\)\]\)", lcma.matmul, left, b, "strassen")

@@ -17,6 +17,7 @@ from lcma.kernels.torch.modules import linear_places
 from lcma.kernels.torch.packed_weight import PackedWeight
 
 from ..refusal import refuses
+from .cases import table
 from .modules import Conv1D
 
 GPU = lcma.AccelerateConfig(rows=(64, 8192), device="cuda")
@@ -124,19 +125,6 @@ def packable(monkeypatch):
     monkeypatch.setattr(layers, "unpackable", unpackable)
 
 
-def write(layer):
-    with torch.no_grad():
-        layer.weight.mul_(2)
-
-
-def write_data(layer):
-    layer.weight.data.mul_(2)
-
-
-def set_data(layer):
-    layer.weight.data = layer.weight.detach() * 2
-
-
 def step(layer):
     optimizer = torch.optim.SGD(layer.parameters(), 0.5)
     for parameter in layer.parameters():
@@ -144,15 +132,18 @@ def step(layer):
     optimizer.step()
 
 
-def load(layer):
-    layer.load_state_dict({name: 2 * value for name, value in layer.state_dict().items()})
+CHANGES = {
+    "write": torch.no_grad()(lambda layer: layer.weight.mul_(2)),
+    "replace": lambda layer: setattr(layer, "weight", nn.Parameter(layer.weight.detach() * 2)),
+    "write data": lambda layer: layer.weight.data.mul_(2),
+    "set data": lambda layer: setattr(layer.weight, "data", layer.weight.detach() * 2),
+    "step": step,
+    "load": lambda layer: layer.load_state_dict({name: 2 * value for name, value in layer.state_dict().items()}),
+}
+"""How a weight is changed."""
 
 
-def replace_parameter(layer):
-    layer.weight = nn.Parameter(layer.weight.detach() * 2)
-
-
-@pytest.mark.parametrize("change", [write, write_data, set_data, step, load, replace_parameter])
+@pytest.mark.parametrize("change", CHANGES)
 def test_packed_sums_of_another_weight_are_never_used(packable, change):
     layer = FastLinear(4, 3)
     x = torch.randn(5, 4)
@@ -161,20 +152,20 @@ def test_packed_sums_of_another_weight_are_never_used(packable, change):
     assert layer.packed_bytes == 48
     assert layer._current()[1] is not None
     before = layer(x).detach()
-    change(layer)
+    CHANGES[change](layer)
     after = layer(x).detach()
     assert not torch.allclose(before, after)
     torch.testing.assert_close(after, nn.functional.linear(x, layer.weight, layer.bias).detach())
 
 
-@pytest.mark.parametrize("change", [write_data, set_data, step, load])
+@pytest.mark.parametrize("change", ["write data", "set data", "step", "load"])
 def test_compiled_layers_drop_packed_sums_too(packable, change):
     layer = FastLinear(4, 3, bias=False).eval()
     x = torch.randn(5, 4)
     layer.pack(8)
     compiled = torch.compile(layer, backend="eager")
     torch.testing.assert_close(compiled(x), layer(x))
-    change(layer)
+    CHANGES[change](layer)
     torch.testing.assert_close(compiled(x), x @ layer.weight.t())
 
 
@@ -240,33 +231,17 @@ def transformers():
     return pytest.importorskip("transformers")
 
 
-WIDTH, TOKENS, WORDS = 64, 24, 48
-SIZES = {"hidden_size": WIDTH, "intermediate_size": 2 * WIDTH, "num_hidden_layers": 1, "num_attention_heads": 4}
-SIZES["vocab_size"] = WORDS
+TOKENS, WORDS = 24, 48
 
 
-def llama(transformers):
-    """A model whose head has a weight of its own: 7 linear layers a block, and the head."""
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES, pad_token_id=0)), 7 + 1, {}
+def build(transformers, name):
+    """A model of transformers by its row of `models`: itself, its number of layers, and why others are left."""
+    kind, sizes, layers, left = table(__file__, "models")[name]
+    config = getattr(transformers, f"{kind}Config")(**sizes, vocab_size=WORDS)
+    return getattr(transformers, name)(config).double().eval(), layers, left
 
 
-def gpt2(transformers):
-    """A model of Conv1D layers, whose head is the embedding."""
-    config = transformers.GPT2Config(
-        n_embd=WIDTH, n_layer=1, n_head=4, vocab_size=WORDS, n_positions=TOKENS, bos_token_id=0, eos_token_id=0
-    )
-    tied = "its weight is tied: it is transformer.wte.weight too"
-    return transformers.GPT2LMHeadModel(config), 4, {"lm_head": tied}
-
-
-def bert(transformers):
-    """An encoder, whose head is the embedding."""
-    config = transformers.BertConfig(**SIZES, max_position_embeddings=TOKENS)
-    tied = "its weight is tied: it is bert.embeddings.word_embeddings.weight too"
-    return transformers.BertForMaskedLM(config), 6 + 1, {"cls.predictions.decoder": tied}
-
-
-every_model = pytest.mark.parametrize("build", [llama, gpt2, bert])
+every_model = pytest.mark.parametrize("name", ["LlamaForCausalLM", "GPT2LMHeadModel", "BertForMaskedLM"])
 
 
 def logits(model, tokens):
@@ -280,9 +255,8 @@ def converted(model):
 
 @every_model
 @pytest.mark.usefixtures("every_layer_gains")  # sizes for which a scheme does gain would take minutes here
-def test_accelerated_models_run_unchanged(transformers, build):
-    model, layers, left = build(transformers)
-    model = model.double().eval()
+def test_accelerated_models_run_unchanged(transformers, name):
+    model, layers, left = build(transformers, name)
     tokens = torch.randint(0, WORDS, (2, TOKENS))
     wanted, names = logits(model, tokens), list(model.state_dict())
     reports = lcma.accelerate_(model, lcma.AccelerateConfig(rows=(2 * TOKENS,)))
@@ -300,9 +274,8 @@ def test_accelerated_models_run_unchanged(transformers, build):
 
 
 @every_model
-def test_compressed_models_are_those_of_the_structured_weights(transformers, build):
-    model, layers, left = build(transformers)
-    model = model.double().eval()
+def test_compressed_models_are_those_of_the_structured_weights(transformers, name):
+    model, layers, left = build(transformers, name)
     tokens, dense = torch.randint(0, WORDS, (2, TOKENS)), copy.deepcopy(model)
     reports = lcma.compress_(model, lcma.CompressConfig("low-rank", 0.5))
     assert {one.name: one.skipped for one in reports if one.skipped} == left
@@ -326,13 +299,8 @@ def test_compressed_models_are_those_of_the_structured_weights(transformers, bui
 
 
 def test_a_layer_that_is_asked_for_its_dtype_stays_dense(transformers):
-    config = transformers.T5Config(
-        d_model=WIDTH, d_ff=WIDTH, d_kv=16, num_layers=1, num_heads=4, vocab_size=WORDS, decoder_start_token_id=0
-    )
-    model = transformers.T5EncoderModel(config).eval()
+    model, layers, left = build(transformers, "T5EncoderModel")
     reports = lcma.compress_(model, lcma.CompressConfig("low-rank", 0.5))
-    name = "encoder.block.0.layer.1.DenseReluDense.wo"
-    assert {one.name: one.skipped for one in reports if one.skipped} == {
-        name: "T5DenseActDense.forward reads its weight"
-    }
+    assert {one.name: one.skipped for one in reports if one.skipped} == left
+    assert len(converted(model)) == layers
     assert model(torch.ones(1, 4, dtype=torch.long)).last_hidden_state.isfinite().all()

@@ -2,7 +2,6 @@
 
 import dataclasses
 import hashlib
-import json
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -223,46 +222,24 @@ def test_a_forged_pair_is_refused_and_so_is_the_bare_scheme_afterwards(wrong, fo
 def test_a_changed_row_of_the_catalogue_is_refused(home, own, wrong, forged, tmp_path, capsys):
     a = np.arange(16.0).reshape(4, 4)
     np.save(tmp_path / "a.npy", a)
-    command = ["run", "mine", str(tmp_path / "a.npy"), str(tmp_path / "a.npy"), "--out", str(tmp_path / "c.npy")]
     with lcma.Catalog.open() as catalog:
         catalog.add(own.replace(name="mine"), lcma.certify(own))
     assert np.allclose(lcma.matmul(a, a, scheme="mine"), a @ a)
-    assert main(command) == 0
-    (tmp_path / "c.npy").unlink()
     with lcma.Catalog.open() as catalog:
         document = lcma_json.render(wrong.replace(name="mine"), forged)
         values = (wrong.digest, document, own.digest)
         catalog._connection.execute("UPDATE schemes SET digest = ?, document = ? WHERE digest = ?", values)
     assert lcma.resolve("mine")[1].digest == wrong.digest
     refuses_with(lcma.VerificationError, "equations fail", lcma.matmul, a, a, scheme="mine")
-    capsys.readouterr()
-    assert main(command) == 1
+    assert main(["run", "mine", *[str(tmp_path / "a.npy")] * 2, "--out", str(tmp_path / "c.npy")]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
     assert not (tmp_path / "c.npy").exists()
 
 
-def test_a_row_whose_coefficients_alone_were_changed_is_called_damaged(home, own):
-    with lcma.Catalog.open() as catalog:
-        catalog.add(own.replace(name="mine"), lcma.certify(own))
-        document = json.loads(catalog._found("mine")[1])
-        block = next(iter(document["products"][0]["u"]))
-        document["products"][0]["u"][block] = 5
-        catalog._connection.execute(
-            "UPDATE schemes SET document = ? WHERE digest = ?", (json.dumps(document), own.digest)
-        )
-    refuses_with(lcma.LcmaError, "is damaged", lcma.matmul, np.ones((4, 4)), np.ones((4, 4)), scheme="mine")
-
-
 def test_a_scheme_is_proven_once_a_process_whatever_it_came_with(strassen, monkeypatch):
-    proven = []
-
-    def counting(scheme):
-        proven.append(scheme.digest)
-        return lcma.certify(scheme)
-
-    monkeypatch.setattr(lcma.verify, "certify", counting)
-    certificate = lcma.certify(strassen)
+    proven, certificate = [], lcma.certify(strassen)
+    monkeypatch.setattr(lcma.verify, "certify", lambda scheme: proven.append(scheme.digest) or certificate)
     for scheme in ((strassen, certificate), strassen, (strassen, None), "strassen"):
         gate.certified(scheme)
     assert proven == [strassen.digest]

@@ -134,8 +134,8 @@ def operands(case: Case) -> tuple[np.ndarray, np.ndarray]:
     return a, a.T if shared else np.asarray(b, order="F" if second else "C")
 
 
-def record(case: Case, threads: int) -> dict[str, Any]:
-    """Return the record: the sha256 of C and of the stages, and the workspace."""
+def run(case: Case, threads: int) -> tuple[str, str, int]:
+    """Return the sha256 of C and of the stages, and the workspace."""
     core = case.make(case.sizes, case.dtype, case.by_columns)
     if hasattr(core, "compile"):
         core.compile()
@@ -151,11 +151,15 @@ def record(case: Case, threads: int) -> dict[str, Any]:
     stages = repr([(stage.name, stage.flops, stage.bytes, stage.product) for stage in core.stages(3)])
     # Bits distinguish -0.0 from 0.0; there must be no NaN.
     assert not np.isnan(out).any()
-    return {
-        "c": hashlib.sha256(np.ascontiguousarray(out).tobytes()).hexdigest()[:32],
-        "stages": hashlib.sha256(stages.encode()).hexdigest()[:32],
-        "workspace": workspace,
-    }
+    c, said = (hashlib.sha256(text).hexdigest()[:32] for text in (np.ascontiguousarray(out).tobytes(), stages.encode()))
+    return c, said, workspace
+
+
+def record(name: str) -> list[Any]:
+    """Return the record of a case: of C and the stages, the workspace on one thread and on two, and C on two."""
+    (c, stages, workspace), (other_c, other_stages, other_workspace) = (run(read(name), threads) for threads in (1, 2))
+    assert other_stages == stages, name
+    return [c, stages, workspace, other_workspace, other_c]
 
 
 def multiply_in_order(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -187,29 +191,16 @@ def is_quick(name: str) -> bool:
 def test_results_workspace_and_stages_are_those_of_the_record(monkeypatch, quick):
     monkeypatch.setattr(np, "matmul", multiply_in_order)
     assert len(WANTED) == 256
-    wrong = []
-    for name in WANTED:
-        if is_quick(name) == quick:
-            one, two = (record(read(name), threads) for threads in (1, 2))
-            wrong += [name] * ([one["c"], one["stages"], one["workspace"], two["workspace"]] != WANTED[name])
-            wrong += [name] * (one["c"] != two["c"])
-    assert wrong == []
-
-
-def main(arguments: list[str]) -> None:
-    if "--blas" not in arguments:
-        np.matmul = multiply_in_order  # type: ignore[assignment]
-    found = {}
-    for name in WANTED:
-        one, two = (record(read(name), threads) for threads in (1, 2))
-        if "--blas" not in arguments:
-            assert (one["c"], one["stages"]) == (two["c"], two["stages"]), name
-        found[name] = [one["c"], one["stages"], one["workspace"], two["workspace"]]
-        if "--blas" in arguments:
-            found[name].append(two["c"])
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(values)}" for name, values in found.items())
-    print(f"{{\n{lines}\n}}")
+    names = [name for name in WANTED if is_quick(name) == quick]
+    assert [name for name in names if record(name) != [*WANTED[name], WANTED[name][0]]] == []
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    if "--blas" not in sys.argv:
+        np.matmul = multiply_in_order  # type: ignore[assignment]
+    found = {name: record(name) for name in WANTED}
+    if "--blas" not in sys.argv:
+        assert [name for name, (c, *_, other) in found.items() if c != other] == []
+        found = {name: values[:-1] for name, values in found.items()}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(values)}" for name, values in found.items())
+    print(f"{{\n{lines}\n}}")

@@ -15,21 +15,19 @@ from lcma.kernels.codegen.rows import rows_kernel
 from lcma.kernels.codegen.schedule import schedule
 from lcma.kernels.cpu.blocks import Blocks
 from lcma.kernels.cpu.cost_model import CALL_SECONDS, LEVEL_SECONDS
-from lcma.kernels.cpu.estimate import profile_for
-from lcma.kernels.cpu.hardware import machine_id
 from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.chains import smallest
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, unmeasured
-from lcma.kernels.planning.profiles import find_profile, forget_profiles, keep_profile, profiles_folder, published
+from lcma.kernels.planning.profiles import find_profile, published
 from lcma.kernels.precision import FORMER_NAMES, NAMES, Arithmetic, arithmetic_of, fields_of
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import IS_NUMPYS, key_of
 from lcma.schemes_db.flatten import flatten
 from lcma.workbench.bench.workloads import LAYERS, sample
 
-from ..refusal import refuses, refuses_with
+from ..refusal import refuses
 
 
 @pytest.mark.parametrize("levels", [1, 2, 3])
@@ -203,21 +201,6 @@ def test_auto_follows_the_sizes_the_error_bound_and_what_is_known_of_the_machine
     none = decide(Request(4096, 4096, 4096, max_error=2.5e-4))
     assert none.plan.candidate.strategy == "vendor"
     assert "within these limits" in none.reason
-
-
-def test_profiles_are_stored_and_a_damaged_one_counts_as_none(home, flat, monkeypatch):
-    monkeypatch.setenv("LCMA_NUM_THREADS", "1")
-    mine = Profile(machine_id(1), "test", gemm=flat.profile.gemm, source="measured")
-    assert profile_for().source == "estimated"
-    path = keep_profile(mine)
-    assert path.parent == profiles_folder()
-    assert profile_for() == mine
-    path.write_text("{")
-    refuses_with(lcma.SchemeFormatError, "not a machine profile", find_profile, str(path))
-    forget_profiles()
-    assert profile_for().source == "estimated"
-    keep_profile(mine)
-    assert profile_for() == mine
 
 
 def test_published_machines_are_marked(decide):

@@ -22,7 +22,7 @@ from lcma.kernels.triangular import causal_pv, causal_qk, masked_matmul, syrk, t
 from lcma.schemes_db.symmetry import SIDES, Triangle
 
 from ..refusal import refuses, refuses_with
-from .gradients import drawn, every_derivative, same_gradients
+from .gradients import compiles, drawn, every_derivative, same_gradients, same_hessians
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
 
@@ -159,12 +159,6 @@ def test_complex_operands_integers_and_halves():
         torch.testing.assert_close(gradient, wanted.to(dtype))
 
 
-def compiles(product, *operands):
-    """Check that a product is one graph, with the values and gradients of its eager run."""
-    torch._dynamo.reset()
-    same_gradients(torch.compile(product, fullgraph=True, backend="aot_eager"), product, operands)
-
-
 def test_transforms_of_torch_func_and_one_graph():
     q, k = drawn(5, 3, grad=False), drawn(4, 3, grad=False)
 
@@ -174,11 +168,8 @@ def test_transforms_of_torch_func_and_one_graph():
     def theirs(x):
         return plain_qk(x, k).sin().sum()
 
-    func = torch.func
-    torch.testing.assert_close(func.jvp(ours, (q,), (q,)), func.jvp(theirs, (q,), (q,)))
-    for outer in (func.jacfwd, func.jacrev):
-        for inner in (func.jacfwd, func.jacrev):
-            torch.testing.assert_close(outer(inner(ours))(q), outer(inner(theirs))(q))
+    torch.testing.assert_close(*(torch.func.jvp(one, (q,), (q,)) for one in (ours, theirs)))
+    same_hessians(ours, theirs, q)
     many, wide = drawn(2, 5, 3, grad=False), drawn(4, 3, 2, grad=False)
     mapped = torch.vmap(causal_qk, in_dims=(0, 2))(many, wide)
     torch.testing.assert_close(mapped, torch.vmap(plain_qk, in_dims=(0, 2))(many, wide))

@@ -17,7 +17,13 @@ from lcma.kernels.dense import pool  # noqa: F401  # it watches the catalogue
 from lcma.kernels.planning import cache
 from lcma.kernels.planning.cache import PlanCache, plan_cache
 from lcma.kernels.planning.profile import GemmRate
-from lcma.kernels.planning.profiles import forget_profiles, keep_profile, stored_profile
+from lcma.kernels.planning.profiles import (
+    find_profile,
+    forget_profiles,
+    keep_profile,
+    profiles_folder,
+    stored_profile,
+)
 from lcma.kernels.planning.wisdom import (
     TimedCandidate,
     Wisdom,
@@ -29,6 +35,7 @@ from lcma.kernels.planning.wisdom import (
 )
 from lcma.schemes_db.shipped import shipped
 
+from ...refusal import refuses_with
 from ..cases import table
 
 REQUEST = Request(2048, 2048, 2048)
@@ -125,9 +132,13 @@ def alone(home, monkeypatch):
     monkeypatch.setenv("LCMA_NUM_THREADS", "1")
 
 
+def mine():
+    return Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured")
+
+
 def damage(within, name, value):
     """Store this machine's profile with one thing wrong."""
-    path = keep_profile(Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured"))
+    path = keep_profile(mine())
     assert profile_for().source == "measured"
     data = json.loads(path.read_text())
     (data[within][0] if within else data)[name] = value
@@ -143,7 +154,15 @@ def test_a_damaged_profile_counts_as_none(alone, within, name, value):
 
 
 def test_a_damaged_profile_breaks_no_product_and_other_dtypes_are_estimated(alone, monkeypatch):
-    keep_profile(Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured"))
+    assert profile_for().source == "estimated"
+    path = keep_profile(mine())
+    assert path.parent == profiles_folder()
+    path.write_text("{")
+    refuses_with(lcma.SchemeFormatError, "not a machine profile", find_profile, str(path))
+    forget_profiles()
+    assert profile_for().source == "estimated"
+    keep_profile(mine())
+    assert profile_for() == mine()
     found = profile_for("float64")
     assert found.source == "measured"
     assert found.rates("float64") is not None
@@ -177,7 +196,7 @@ def test_estimated_rates_are_scaled_to_what_calls_took():
     tasks = [profile.gemm_rate("float32", 512, 512, 512, "tasks") for profile in (before, after)]
     assert tasks[1] == pytest.approx(scale * tasks[0], rel=1e-6)
     assert after.gemm_rate("float64", 64, 64, 64) == before.gemm_rate("float64", 64, 64, 64)
-    measured = Profile("m", "test", (), GOOD, 5e10, 5e10, source="measured")
+    measured = mine()
     assert calibrated(measured, timed) is measured
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import lcma
 from lcma.kernels import Profile, Request, api, decision_for, strategies, tune, unregister_strategy
+from lcma.kernels.causal.candidates import stable_scheme_names
 from lcma.kernels.cpu import bench as cpu_bench
 from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.dense.pool import SchemePool
@@ -69,6 +70,18 @@ def test_the_fastest_candidate_is_stored_and_chosen_from_then_on(home, slow, pla
     after = decision_for(REQUEST, machine=replace(slow, wisdom=stored_wisdom("slow")))
     assert after.measured
     assert after.is_baseline
+
+
+def test_a_triangular_products_strategy_is_stored_and_chosen_from_then_on(home, slow, played):
+    request = Request(512, 1024, 512, structures=structures_of(Triangle("out")))
+    played.times = {"scheme eca-stage2, grouped": 0.5}
+    seconds = {one.plan.label: one.seconds for one in tune(request, machine=slow, rounds=1, top=3)}
+    assert set(seconds) > {"strips"}
+    assert set(seconds) <= {"strips", "vendor", *stable_scheme_names()}
+    stored = stored_wisdom("slow")
+    assert {entry.source or entry.strategy: entry.seconds for entry in stored.record(request).entries} == seconds
+    found = decision_for(request, machine=replace(slow, wisdom=stored))
+    assert (found.plan.label, found.measured) == ("eca-stage2", True)
 
 
 def test_top_bounds_what_is_timed_and_nothing_is_stored_unless_it_is_wanted(home, slow, played):
