@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,7 +23,7 @@ from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, unmeasured
-from lcma.kernels.planning.trials import clock
+from lcma.kernels.planning.trials.lesson import Lesson
 from lcma.schemes_db import Kind, Q, Scheme, Target, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.resolve import resolve
@@ -66,54 +66,6 @@ def new_process():
         return done.stdout
 
     return run
-
-
-SHARED = {80: 166912, 89: 101376, 90: 232448}
-"""Bytes of shared memory that a block may have, by capability."""
-
-
-@pytest.fixture
-def fitted(tmp_path):
-    """fitted(kernel, types, constants, warps, stages=3, **limits): Triton's kernel, compiled within a GPU's limits.
-
-    Needs no GPU. Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch
-    would find. A tuple has a tuple of types, and (name, i) in `constants` is its element i. `registers` and `spills`,
-    bytes of stack, are those of a thread.
-    """
-
-    def fits(kernel, types, constants, warps, stages=3, *, spills=0, registers=255, aligned=(), capability=90):
-        import triton
-        from triton.backends.compiler import GPUTarget
-        from triton.compiler import ASTSource
-
-        from .gpu import resources
-
-        place, paths = kernel.arg_names.index, ((key,) if isinstance(key, str) else key for key in constants)
-        values = {(place(name), *rest): value for (name, *rest), value in zip(paths, constants.values(), strict=True)}
-
-        def signature(path, kind):
-            if isinstance(kind, tuple):
-                return tuple(signature((*path, i), one) for i, one in enumerate(kind))
-            return "constexpr" if path in values else kind
-
-        def hinted(path, kind):
-            if isinstance(kind, tuple):
-                return [found for i, one in enumerate(kind) for found in hinted((*path, i), one)]
-            return [] if kind == "constexpr" or kind.startswith("tensordesc") else [path]
-
-        types = {name: signature((place(name),), types.get(name, "i32")) for name in kernel.arg_names}
-        known = [name for name in kernel.arg_names if aligned == "all" or name in aligned]
-        hints = {path: [["tt.divisibility", 16]] for name in known for path in hinted((place(name),), types[name])}
-        source = ASTSource(kernel, types, values, hints)
-        options = {"num_warps": warps, "num_stages": stages}
-        made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
-        report = resources(made.asm["cubin"], tmp_path)
-        for what, most in (("REG", registers), ("STACK", spills)):
-            assert int(re.search(rf"{what}:(\d+)", report).group(1)) <= most, what
-        assert made.metadata.shared <= SHARED[capability]
-        return made
-
-    return fits
 
 
 @pytest.fixture
@@ -240,47 +192,16 @@ def registered():
         unregister_strategy(strategy)
 
 
-class Table(clock.HostClock):
-    """A clock whose readings are those of a table for the strategy that `running` names."""
-
-    def __init__(self, seconds):
-        self.table, self.running = seconds, ""
-
-    def end(self, began):
-        return self.table[self.running]
-
-
-@dataclass
-class Running:
-    """An executor that names its strategy to a table."""
-
-    table: Table
-    strategy: str
-    executor: object
-    workspace: int = 0
-
-    def run(self, a, b, out=None):
-        self.table.running = self.strategy
-        return self.executor.run(a, b, out)
-
-    def again(self, a, b):
-        self.table.running = self.strategy
-        return self.executor.again(a, b)
-
-    @property
-    def threads(self):
-        return self.executor.threads
-
-
 @pytest.fixture
 def timed_by_table(monkeypatch):
-    """timed_by_table(seconds): contenders take the seconds of a table, by strategy; it is returned."""
+    """timed_by_table(seconds): contenders' calls take the seconds of a table, by strategy."""
+    end = Lesson.end
 
     def play(seconds):
-        table, build = Table(seconds), Plan.build
-        monkeypatch.setattr(Plan, "build", lambda plan: Running(table, plan.candidate.strategy, build(plan)))
-        monkeypatch.setattr(learning, "_clock", lambda request: table)
-        return table
+        def read(lesson, contender, _, counts):
+            end(lesson, contender, seconds[lesson.plans[contender].candidate.strategy], counts)
+
+        monkeypatch.setattr(Lesson, "end", read)
 
     return play
 
