@@ -37,38 +37,15 @@ from lcma.kernels.structured.pattern import Pattern
 from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, multiply_tiled, tile_choices, tile_of
 from lcma.schemes_db.symmetry import Triangle
 
+from .cases import table
 from .gpu import program, resources
 
 ARCH = int(os.environ.get("ARCH", "90"))
 SHARED = {80: 166912, 89: 101376, 90: 232448}[ARCH]
 """Bytes of shared memory that a block may have."""
 
-ASKED = {"wanted": [], "absent": [], "counts": {}, "least": {}, "shared": 0, "before_stores": 0}
-ASKED |= {"registers": 255, "spills": 0}
-"""What is asked of every kernel: `wanted` and `absent` are patterns of its code, `counts` and `least` their exact and
-least numbers, `before_stores` the loads before the first store, `shared` the least bytes of shared memory; `registers`
-and `spills`, bytes of stack, are the most of a thread."""
-
-FEW_SPILLS = {"spills": 64}
-WHOLE_VECTORS = {"registers": 128, "wanted": [rf"{access}\.global\.v[248]" for access in ("ld", "st")]}
-TENSOR_CORES = {"wanted": ["wgmma"]}
-ASKED_OF = {
-    "pairs_gemm": TENSOR_CORES,
-    "half_gemm": TENSOR_CORES,
-    "guarded_gemm": TENSOR_CORES,
-    "stack_gemm": {"wanted": ["wgmma", r"cp\.async\.bulk\.tensor"], **FEW_SPILLS},
-    "triangular_gemm": FEW_SPILLS,
-    "multiply_int8": {"wanted": [r"(?:wgmma\.mma_async|mma\.sync)\S*\.s32\.s8\.s8"]},
-    "quantise": {"wanted": [r"cvt\.rn\.satfinite\.e4m3x2\.f32", r"div\.rn\.f32"]},
-    "multiply_factor": FEW_SPILLS,
-    "split_gathered": WHOLE_VECTORS,
-    "unscale_scattered": WHOLE_VECTORS,
-    "transpose_words": WHOLE_VECTORS,
-    "mix_blocks": {"wanted": [r"mma\.sync|wgmma"], **FEW_SPILLS},
-    "multiply_few_columns": {"wanted": [r"ld\.global\.L1::evict_first\S*\.v4|cp\.async\.cg\.\S+ .*0x10"], **FEW_SPILLS},
-    **dict.fromkeys(("pack_parity", "unpack_bits", "split_digits", "join_digits", "sum_blocks"), FEW_SPILLS),
-}
-"""What is asked of kernels by their names, too."""
+ASKED = table(__file__, "kernels")
+"""What is asked of kernels by their names, of every one by that of "all"."""
 
 
 def blank(*shape, dtype="float32"):
@@ -310,7 +287,7 @@ def cases():
                     kernels = set(kernels_of([call]))
                     assert kernels, label
                     for kernel in kernels - known:
-                        wanted = ASKED | ASKED_OF.get(kernel.name, {}) | asked
+                        wanted = ASKED["all"] | ASKED.get(kernel.name, {}) | asked
                         yield pytest.param(kernel, wanted, id=f"{label}: {kernel.name}")
                     known |= kernels
 

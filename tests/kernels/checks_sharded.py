@@ -22,15 +22,8 @@ from lcma.kernels import Profile
 from lcma.kernels.cpu import machine
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.torch.placements import shown
+from lcma.tests.kernels.cases import call, table
 from lcma.tests.refusal import refuses
-
-LAYERS = {
-    "fast": lambda: lcma.FastLinear(16, 16, scheme="strassen"),
-    "auto": lambda: lcma.FastLinear(16, 16),
-    "kronecker": lambda: lcma.KSLinear(lcma.kronecker.monarch(16, 16, 4)),
-    "monarch": lambda: lcma.MonarchLinear(16, 16, 4, 2),
-    "blast": lambda: lcma.BlastLinear(16, 16, 4, 4),
-}
 
 
 def steps(layer, batches):
@@ -66,9 +59,9 @@ def sharded(layer, mesh):
 def check_training(mesh):
     """Layers under DDP and FSDP2, and refusals of those that are cut, or whose model is."""
     rank = dist.get_rank()
-    for name, make in LAYERS.items():
+    for name in table(__file__, "trained"):
         torch.manual_seed(0)
-        layer, batches = make(), torch.randn(3, 2, 5, 16)
+        layer, batches = call(name)(), torch.randn(3, 2, 5, 16)
         wanted = steps(copy.deepcopy(layer), batches)
         replicated = steps(nn.parallel.DistributedDataParallel(copy.deepcopy(layer)), batches[:, rank])
         under_fsdp = fully_shard(copy.deepcopy(layer), mesh=mesh)
@@ -78,7 +71,7 @@ def check_training(mesh):
                 torch.testing.assert_close(ours, theirs[rank], msg=lambda text, k=kind, n=name: f"{n}, {k}: {text}")
         assert not torch.equal(wanted[0], wanted[-1])
         whole = distribute_tensor(batches[0, 0], mesh, [Replicate()])
-        given = [batches[0, 0]] if name in ("fast", "auto") else [whole, batches[0, 0]]
+        given = [batches[0, 0]] if name.startswith("FastLinear") else [whole, batches[0, 0]]
         for x in given:
             refuses(r"DTensor|distribute_tensor each with \[Replicate\(\)\]", sharded(copy.deepcopy(layer), mesh), x)
     model = fully_shard(nn.Sequential(nn.Linear(16, 16), nn.GELU()), mesh=mesh)
@@ -135,17 +128,13 @@ def check_styles(mesh):
     x = torch.randn(2, 4, 16)
     for hidden in (12, 7, 1):  # whole, uneven, none on the second process
         reference = mlp(16, hidden)
-        layer = copy.deepcopy(reference)
         up = ColwiseParallel(use_local_output=hidden % 2 == 0)  # a local tensor does not tell that parts are uneven
-        parallelize_module(layer, mesh, {"0": up, "2": RowwiseParallel()})
+        layer = parallelize_module(copy.deepcopy(reference), mesh, {"0": up, "2": RowwiseParallel()})
         check_steps(layer, reference, x, x, {"all_reduce": 1}, {"all_reduce": 1})
     reference = mlp(16, 12)
-    layer = copy.deepcopy(reference)
-    plan = {
-        "0": ColwiseParallel(input_layouts=Shard(1)),
-        "2": RowwiseParallel(output_layouts=Shard(1), use_local_output=False),
-    }
-    parallelize_module(layer, mesh, plan)
+    down = RowwiseParallel(output_layouts=Shard(1), use_local_output=False)
+    plan = {"0": ColwiseParallel(input_layouts=Shard(1)), "2": down}
+    layer = parallelize_module(copy.deepcopy(reference), mesh, plan)
     part = distribute_tensor(x, mesh, [Shard(1)])
     moved = {"all_gather_into_tensor": 1, "reduce_scatter_tensor": 1}
     check_steps(layer, reference, part, x, moved, moved)
@@ -167,21 +156,11 @@ def check_data_parallel(mesh):
     torch.testing.assert_close(whole(layer(row)), reference(vector))
 
 
-STRUCTURED = {
-    "kronecker": lambda: lcma.KSLinear(lcma.kronecker.monarch(12, 16, 4)),
-    "batch last": lambda: lcma.KSLinear((2, 6, 8, 1), layout="bsl"),
-    "monarch": lambda: lcma.MonarchLinear(16, 12, 4, 2),
-    "blast": lambda: lcma.BlastLinear(16, 12, 4, 3),
-    "low-rank": lambda: lcma.LowRankLinear(16, 12, 4),
-}
-
-
 def check_structured(mesh):
     """Structured layers with replicated factors, for inputs sharded along batch dimensions."""
-    for name, make in STRUCTURED.items():
-        reference = make()
+    for name in table(__file__, "replicated"):
+        reference, last = call(name)(), "layout=bsl" in name
         layer = distribute_module(copy.deepcopy(reference), mesh)
-        last = name == "batch last"
         for shape, dim in (((3, 6), 0), ((2, 5), 1)):
             x = torch.randn(16, *shape) if last else torch.randn(*shape, 16)
             given = distribute_tensor(x, mesh, [Shard(dim + last)])
@@ -277,10 +256,8 @@ def check_gradient_to_be_summed(mesh):
 
 def check_compiled(mesh):
     """The block under both styles in one graph of torch.compile."""
-    reference = mlp(16, 12)
-    layer = copy.deepcopy(reference)
-    parallelize_module(layer, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
-    x = torch.randn(2, 4, 16)
+    reference, x = mlp(16, 12), torch.randn(2, 4, 16)
+    layer = parallelize_module(copy.deepcopy(reference), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     ours, theirs = x.clone().requires_grad_(), x.clone().requires_grad_()
     y, wanted = torch.compile(layer, backend="aot_eager", fullgraph=True)(ours), reference(theirs)
     torch.testing.assert_close(y, wanted)
@@ -303,8 +280,7 @@ def check_accelerate(mesh):
     assert type(linear) is nn.Linear
     assert "recipe" not in linear.__dict__
     reference = nn.Sequential(nn.Linear(16, 12), nn.GELU(), nn.Linear(12, 16))
-    layer = copy.deepcopy(reference)
-    parallelize_module(layer, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+    layer = parallelize_module(copy.deepcopy(reference), mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
     lcma.FastLinear.convert_(layer[0])
     lcma.FastLinear.convert_(layer[2])
     x = torch.randn(2, 4, 16)

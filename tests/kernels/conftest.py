@@ -24,9 +24,11 @@ from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, unmeasured
 from lcma.kernels.planning.trials.lesson import Lesson
-from lcma.schemes_db import Kind, Q, Scheme, Target, parse_target
+from lcma.schemes_db import Q, Scheme, Target, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.resolve import resolve
+
+from .cases import present
 
 
 def pytest_ignore_collect(collection_path):
@@ -124,14 +126,6 @@ def draw():
     return drawn
 
 
-def _mask(kinds, shape: tuple[int, int]) -> np.ndarray:
-    """Return the mask of the elements that are present, for blocks of ceil(size / parts)."""
-    block = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
-    whole = np.ones(block, bool)
-    parts = {Kind.ABSENT: ~whole, Kind.FULL: whole, Kind.LOWER: np.tril(whole), Kind.UPPER: np.triu(whole)}
-    return np.block([[parts[kind] for kind in row] for row in kinds])[: shape[0], : shape[1]]
-
-
 @pytest.fixture
 def poisoned():
     """poisoned(target, a, b): the operands with NaN (int64: a large number) in all that the target calls absent."""
@@ -139,7 +133,7 @@ def poisoned():
     def spoil(target: Target, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bad = np.int64(1 << 40) if a.dtype == np.int64 else np.nan
         pairs = ((target.a, a), (target.b, b))
-        return tuple(np.where(_mask(kinds, x.shape), x, bad).astype(x.dtype) for kinds, x in pairs)
+        return tuple(np.where(present(kinds, x.shape), x, bad).astype(x.dtype) for kinds, x in pairs)
 
     return spoil
 
@@ -149,8 +143,8 @@ def holds():
     """holds(actual, target, a, b): that `actual` is the target's product of a and b, within rounding."""
 
     def check(actual: np.ndarray, target: Target, a: np.ndarray, b: np.ndarray) -> None:
-        kept = [np.where(_mask(kinds, x.shape[-2:]), x, 0) for kinds, x in ((target.a, a), (target.b, b))]
-        expected = np.where(_mask(target.c, actual.shape[-2:]), kept[0] @ kept[1], 0).astype(a.dtype)
+        kept = [np.where(present(kinds, x.shape[-2:]), x, 0) for kinds, x in ((target.a, a), (target.b, b))]
+        expected = np.where(present(target.c, actual.shape[-2:]), kept[0] @ kept[1], 0).astype(a.dtype)
         assert actual.shape == expected.shape
         assert actual.dtype == expected.dtype
         if a.dtype.kind == "i":

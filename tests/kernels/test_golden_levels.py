@@ -54,14 +54,6 @@ class Case:
     garbage: Triangle | None = None
 
 
-def half(triangle: Triangle, strips: int, sizes: tuple[int, int, int], dtype: str, _: object) -> Any:
-    return HalfProduct(triangle, sizes, dtype, strips)
-
-
-def leaf(sizes: tuple[int, int, int], dtype: str, _: object) -> Any:
-    return Leaf(sizes, dtype)
-
-
 def nested(*names: str) -> Program:
     """The program of schemes by level, outermost first."""
     head, *below = (program_of(resolve(name)[0]) for name in names)
@@ -87,13 +79,14 @@ def read(name: str) -> Case:
     if found := STRIPS.fullmatch(name):
         label, letters, count = found.groups()
         m, k, n = {"o": (90, 41, 90), "l": (90, 90, 41), "r": (41, 90, 90)}[label[0]]
-        make = partial(half, triangle(label), int(count))
-        return Case(make, (m, k, n), "float32", columns(letters), triangle(label))
+        of, strips = triangle(label), int(count)
+        make = lambda sizes, dtype, _: HalfProduct(of, sizes, dtype, strips)  # noqa: E731
+        return Case(make, (m, k, n), "float32", columns(letters), of)
     how, of, sizes, dtype, letters = NAME.fullmatch(name).groups()
     given = tuple(map(int, sizes.split(", "))), dtype or "float32", columns(letters or "RRR")
     if how == "int8":
-        make = leaf if of == "none" else partial(Level, nested(*of.split(" * ")), method=METHODS["loop"])
-        return Case(make, given[0], "int8")
+        by_level = None if of == "none" else partial(Level, nested(*of.split(" * ")), method=METHODS["loop"])
+        return Case(by_level or (lambda sizes, dtype, _: Leaf(sizes, dtype)), given[0], "int8")
     if how == "grouped":
         scheme, label = of.split(" ")
         program = TriangularSource(scheme, triangle(label)).program

@@ -16,7 +16,7 @@ import lcma
 
 from ..refusal import refuses
 from .cases import each, table
-from .modules import Around
+from .modules import Around, Conv1D
 
 CONFIGS = {
     "low-rank": lcma.CompressConfig("low-rank", 0.5),
@@ -99,46 +99,37 @@ def test_weights_that_are_tied_or_of_layers_selected_by_one_name_only_are_left(k
     }
     assert net["head"].weight is net["embedding"].weight
     assert net["of_one_memory"].bias is net["up"].bias
-    net = Around(linear())
-    net.kernel = net.fc.weight
-    assert convert(net, kind) == {"fc": "its weight is tied: it is kernel too"}
 
 
 HELD = {
-    "a buffer": lambda weight: nn.Buffer(weight.data),
-    "a tensor": lambda weight: weight.detach(),
-    "a transpose in a list": lambda weight: [0, weight.detach().T],
-    "a dictionary": lambda weight: {"fc": weight},
+    "its weight is tied: it is {} too": [
+        lambda layer: layer.weight,
+        lambda layer: nn.Buffer(layer.weight.data),
+        lambda layer: layer.weight.detach(),
+        lambda layer: [0, layer.weight.detach().T],
+        lambda layer: {"fc": layer.weight},
+    ],
+    "{} holds a method of it": [lambda layer: layer.forward, lambda layer: [abs, layer.forward]],
 }
+"""Why a layer is left whose module holds something of it, which this is."""
 
 
 @both_rules
-@pytest.mark.parametrize("how", HELD)
+@pytest.mark.parametrize(("reason", "of"), [(reason, of) for reason, several in HELD.items() for of in several])
 @pytest.mark.parametrize("label", ["kernel", "_kernel"])
-def test_weights_that_a_module_holds_without_a_parameter_are_left(kind, how, label):
+def test_layers_of_which_a_module_holds_something_are_left(kind, reason, of, label):
     net = Around(linear())
-    setattr(net, label, HELD[how](net.fc.weight))
-    assert convert(net, kind) == {"fc": f"its weight is tied: it is {label} too"}
+    setattr(net, label, of(net.fc))
+    assert convert(net, kind) == {"fc": reason.format(label)}
 
 
 @both_rules
-def test_layers_whose_method_is_held_and_models_that_are_layers_are_left(kind):
-    net = Around(linear())
-    net.product = net.fc.forward
-    assert convert(net, kind) == {"fc": "product holds a method of it"}
-    net = Around(linear())
-    net.steps = [abs, net.fc.forward]
-    assert convert(net, kind) == {"fc": "steps holds a method of it"}
+def test_weights_that_are_not_dense_and_models_that_are_layers_are_left(kind):
+    net = nn.Sequential(linear(), linear(), linear())
+    net[0].weight, net[2].weight = None, nn.Parameter(net[2].weight.detach().to_sparse())
+    assert convert(net, kind) == {"0": "it has no dense weight", "1": None, "2": "it has no dense weight"}
     refuses("is a torch module, not dict", reasons, {}, kind)
     refuses("itself a linear layer", reasons, linear(), kind)
-
-
-@both_rules
-@pytest.mark.parametrize("change", [lambda weight: None, lambda weight: nn.Parameter(weight.detach().to_sparse())])
-def test_weights_that_are_not_dense_are_left(kind, change):
-    net = nn.Sequential(linear(), linear())
-    net[0].weight = change(net[0].weight)
-    assert convert(net, kind) == {"0": "it has no dense weight", "1": None}
 
 
 @both_rules
@@ -301,20 +292,22 @@ def test_scripting_is_refused_in_one_line(kind):
     )
 
 
-def test_restored_layers_are_the_same_objects():
-    net, seen = nn.ModuleDict({"first": linear()}), []
-    net["second"] = net["first"]
-    layer, parameters = net["first"], list(net.parameters())
+def test_restored_layers_are_the_same_objects_with_the_parameters_as_they_are_now():
+    net, seen = nn.ModuleDict({"first": linear().eval(), "other": Conv1D(16, 16)}), []
+    layer = net["second"] = net["first"]
     layer.register_forward_hook(lambda *_: seen.append(1))
     before = vars(layer).keys()
     convert(net, "accelerate")
-    assert lcma.restore_(net) == 1
+    layer.weight = nn.Parameter(layer.weight.detach() * 1)
+    parameters = list(net.parameters())
+    assert lcma.restore_(net) == 2
     assert net["first"] is net["second"] is layer
-    assert type(layer) is nn.Linear
+    assert (type(layer), type(net["other"]), layer.training) == (nn.Linear, Conv1D, False)
     assert vars(layer).keys() == before
     assert all(one is two for one, two in zip(net.parameters(), parameters, strict=True))
     layer(torch.randn(3, 16))
     assert seen == [1]
+    assert lcma.restore_(net) == 0
 
 
 class Update(nn.Module):

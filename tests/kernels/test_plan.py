@@ -1,6 +1,5 @@
 """Planning: candidates, choices by a profile, limits, reasons, hashes, and the workspace that is promised."""
 
-import json
 import math
 import pickle
 from dataclasses import replace
@@ -124,10 +123,6 @@ def test_profiles_go_through_json_and_a_pool_gives_buffers_back(strassen):
     assert profile.gemm_rate("float32", 100, 100, 100) == pytest.approx(4.0)
     assert profile.gemm_rate("float64", 1, 1, 1) is None
     assert unmeasured().source == "unmeasured"
-    broken = {**json.loads(profile.to_json()), "source": "guessed"}
-    for text in ("{}", "[]", "no", json.dumps(broken)):
-        with pytest.raises(lcma.SchemeFormatError):
-            Profile.from_json(text)
     pool = Pool(keep=1000)
     with pool.take(100) as first, pool.take(500) as second:
         assert first.array((4,), np.dtype("float64")).ctypes.data % 64 == 0
@@ -182,25 +177,19 @@ def decide(flat, machine_of):
     return decided
 
 
-def test_auto_follows_the_sizes_the_error_bound_and_what_is_known_of_the_machine(decide):
+def test_decisions_have_reasons_and_their_proposals_an_order(decide):
+    """What is chosen by sizes and limits: test_golden_plans.py."""
     large = decide(Request(4096, 4096, 4096))
-    assert (large.plan.candidate.strategy, large.plan.candidate.method) == ("scheme", "batched")
-    assert large.plan.seconds < 0.85 * large.baseline.seconds
+    assert large.plan.candidate.strategy == "scheme"
     assert [one.bound for one in large.proposals] == sorted(one.bound for one in large.proposals)
-    for sizes in ((128, 128, 128), (4096, 8, 4096)):
-        assert decide(Request(*sizes)).plan.candidate.strategy == "vendor"
-    thin = decide(Request(3, 4096, 4096))
-    assert "memory-bound (Eq. 8" in thin.reason
-    decision = decide(Request(4096, 4096, 4096), Profile("none", "test"))
-    assert decision.plan.candidate.strategy == "vendor"
-    assert "lcma doctor --profile" in decision.reason
-    free = decide(Request(4096, 4096, 4096))
-    tight = decide(Request(4096, 4096, 4096, max_error=3e-3))
-    assert tight.plan.candidate.strategy == "scheme"
-    assert tight.plan.candidate.program.rank < 49 or tight.plan.candidate != free.plan.candidate
-    none = decide(Request(4096, 4096, 4096, max_error=2.5e-4))
-    assert none.plan.candidate.strategy == "vendor"
-    assert "within these limits" in none.reason
+    unknown, limited = Profile("none", "test"), Request(4096, 4096, 4096, max_error=2.5e-4)
+    for found, reason in (
+        (decide(Request(3, 4096, 4096)), "memory-bound (Eq. 8"),
+        (decide(Request(4096, 4096, 4096), unknown), "lcma doctor --profile"),
+        (decide(limited), "within these limits"),
+    ):
+        assert found.plan.candidate.strategy == "vendor"
+        assert reason in found.reason
 
 
 def test_published_machines_are_marked(decide):

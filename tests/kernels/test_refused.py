@@ -1,5 +1,6 @@
 """What products refuse in one line: rows of refused.toml, removed strategies, numbers that conversions would lose."""
 
+import re
 import tomllib
 from dataclasses import dataclass, replace
 from functools import partial
@@ -61,9 +62,6 @@ def test_a_wrong_request_is_refused(request_, message):
     refuses_with(lcma.PlanError, message, planned, device, words)
 
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "removed.md"
-
-
 def requests_of(device):
     dense = Request(64, 64, 64, "float32", device=device)
     return {
@@ -82,15 +80,16 @@ def test_a_removed_name_is_refused_with_its_replacement(device, family, name):
         decision_for(request, strategy=name)
 
 
-@pytest.mark.parametrize(("device", "family", "name"), REMOVED)
-def test_the_documentation_has_a_row_for_each(device, family, name):
-    rows = [line.split("|")[1:5] for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+def test_the_documentation_has_a_row_for_each():
+    page = Path(__file__).parents[2] / "docs" / "benchmarks" / "removed.md"
+    rows = [line.split("|")[1:5] for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     found = {
-        (place, kind.strip(), what.strip(" `")): figure
+        (place, kind.strip(), what.strip(" `"))
         for what, kind, places, figure in rows
         for place in places.strip().split(", ")
+        if re.search("[0-9]", figure)
     }
-    assert any(char.isdigit() for char in found[device, family, name])
+    assert found >= REMOVED.keys()
 
 
 def test_attention_and_registered_strategies_of_a_removed_name(registered):

@@ -1,7 +1,5 @@
 """The torch operator and module on the CPU: values, gradients, tracing, autocast, state; one graph of every product."""
 
-import copy
-import pickle
 from functools import partial
 
 import pytest
@@ -136,19 +134,15 @@ def test_one_graph_serves_any_m_and_gradients():
     compiles(lambda x, y: ops.bilinear_mm(x, y, "2x2x3").sin(), drawn(5, 7), drawn(7, 3))
 
 
-def test_linear_is_a_module():
-    layer = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2)
-    x = drawn(3, 6)
-    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        torch.testing.assert_close(other(x), layer(x))
-    fresh = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen")
-    fresh.load_state_dict(layer.state_dict())
-    torch.testing.assert_close(fresh(x), x @ layer.weight.t())
-    assert lcma.FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
+def test_a_linear_layer_has_levels_and_runs_without_data():
+    """Copies, and layers that are stored and loaded: test_linear_modules.py and test_acceleration.py."""
+    layer, x = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2), drawn(3, 6)
     assert "strassen/strassen" in repr(layer)
     refuses("GPU", layer.pack, 16)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x), layer(x))
+    for one in (layer, compiled):
+        torch.testing.assert_close(one(x), x @ layer.weight.t())
+    assert lcma.FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
 
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["gradients", "no gradients"])

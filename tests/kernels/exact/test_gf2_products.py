@@ -91,12 +91,10 @@ def test_bits_beyond_the_edge_stay_zero_and_arrays_are_reduced_modulo_2():
 
 
 def test_auto_takes_a_scheme_for_large_products_only_and_plans_restore_it():
-    large = plan_for(Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2))
-    assert large.candidate.strategy == "scheme"
     assert plan_for(Request(256, 256, 256, "bit", ring=GF2)).candidate.strategy == "leaf"
-    assert large.seconds == pytest.approx(sum(stage.seconds for stage in large.stages))
     request = Request(1 << 15, 1 << 15, 1 << 15, "bit", ring=GF2)
     plan = plan_for(request)
+    assert plan.seconds == pytest.approx(sum(stage.seconds for stage in plan.stages))
     family, strategy, key, parameters = plan.candidate.key
     assert (family, strategy) == ("exact", "scheme")
     assert plan.strategy.restore(key, parameters, request) == plan.candidate

@@ -1,9 +1,8 @@
 """Exact products over GF(p), Z/n and Z: names of rings, bounds, refusals, and random cases."""
 
 import math
-import sys
+import random
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,10 +24,7 @@ from lcma.schemes_db import Q, Scheme, Target
 
 from ...refusal import refuses
 from ..cases import each
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from fuzz_products import RINGS, main, one_case
+from .fuzz_products import RINGS, main, one_case
 
 P61 = (1 << 61) - 1
 
@@ -47,8 +43,6 @@ def test_strong_pseudoprimes_are_composite():
 
 @pytest.mark.parametrize("kind", RINGS)
 def test_random_cases_are_exact(kind):
-    import random
-
     outcomes = [one_case(random.Random(f"test {kind} {number}"), kind) for number in range(40)]
     assert set(outcomes) <= {"exact", "refused"}
     assert outcomes.count("exact") > 26

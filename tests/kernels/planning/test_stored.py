@@ -157,8 +157,9 @@ def test_a_damaged_profile_breaks_no_product_and_other_dtypes_are_estimated(alon
     assert profile_for().source == "estimated"
     path = keep_profile(mine())
     assert path.parent == profiles_folder()
-    path.write_text("{")
-    refuses_with(lcma.SchemeFormatError, "not a machine profile", find_profile, str(path))
+    for text in ("{}", "[]", "no", "{"):
+        path.write_text(text)
+        refuses_with(lcma.SchemeFormatError, "not a machine profile", find_profile, str(path))
     forget_profiles()
     assert profile_for().source == "estimated"
     keep_profile(mine())
