@@ -45,12 +45,11 @@ def _nothing_is_measured(flat_rates):
 
 @pytest.fixture
 def run_checks(request):
-    """run_checks(file, marked, **environment): the checks of a file beside the test's, in a process of their own."""
+    """run_checks(file, **environment): the checks of a file beside the test's, in a process of their own."""
     folder = request.path.parent
 
-    def run(name: str, marked: str = "not slow", **environment: str) -> None:
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-m", marked]
-        command = [sys.executable, "-m", "pytest", str(folder / name), *options]
+    def run(name: str, **environment: str) -> None:
+        command = [sys.executable, "-m", "pytest", str(folder / name), "-q", "-x", "-p", "no:cacheprovider"]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=280)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 

@@ -35,12 +35,9 @@ def run_rows(linear, sources, target, streaming=0, shapes=None):
     dtype = sources.dtype
     _, height, width = sources.shape
     spare = np.zeros((2, width), dtype)
-    blocks = [stack[i] for stack in (sources, target) for i in range(len(stack))]
-    table = Blocks.of(
-        [block.ctypes.data for block in blocks],
-        [block.strides[0] for block in blocks],
-        (1, height, width) if shapes is None else shapes,
-    ).table
+    blocks = *sources, *target
+    addresses, steps = [block.ctypes.data for block in blocks], [block.strides[0] for block in blocks]
+    table = Blocks.of(addresses, steps, shapes or (1, height, width)).table
     spares = np.array([spare[0].ctypes.data, spare[1].ctypes.data])
     rows_kernel(linear, dtype.name).bound(table, spares, width, bool(streaming))(0, height)
     assert not spare[0].any()

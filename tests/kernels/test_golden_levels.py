@@ -34,7 +34,8 @@ from lcma.schemes_db.symmetry import Triangle, triangle_of
 RECORD = Path(__file__).parent / "golden" / "levels.json"
 """The cases are its names: the method, the schemes or the structure, the sizes, the dtype, and rows or columns."""
 
-METHODS = {"batch": CpuMethod(), "tasks": CpuMethod(tasks=True), "loop": CpuMethod(loop=True)}
+METHODS = {"batch": CpuMethod(), "tasks": CpuMethod(tasks=True), "grouped": CpuMethod(grouped=True)}
+METHODS |= dict.fromkeys(("loop", "int8"), CpuMethod(loop=True))
 MASK = "3x2x3:blocks(F./FF/.F,F.F/FFF,F../FL./.FF)"
 NAME = re.compile(r"(\w+) (.+) \(([\d, ]+)\)(?: ([a-z]+\d+))?(?: ([RC]{3}))?")
 STRIPS = re.compile(r"strips (\S+) ([RC]{3}) (\d)")
@@ -42,12 +43,12 @@ STRIPS = re.compile(r"strips (\S+) ([RC]{3}) (\d)")
 
 @dataclass(frozen=True)
 class Case:
-    """An executor, made for sizes, dtype and layouts, and the product that it runs.
+    """An executor, made for sizes and a dtype, and the product that it runs.
 
     `garbage`: NaN outside the triangle of an operand.
     """
 
-    make: Callable[[tuple[int, int, int], str, tuple[bool, bool, bool]], Any]
+    make: Callable[..., Any]
     sizes: tuple[int, int, int]
     dtype: str = "float32"
     by_columns: tuple[bool, bool, bool] = (False, False, False)
@@ -79,22 +80,21 @@ def read(name: str) -> Case:
     if found := STRIPS.fullmatch(name):
         label, letters, count = found.groups()
         m, k, n = {"o": (90, 41, 90), "l": (90, 90, 41), "r": (41, 90, 90)}[label[0]]
-        of, strips = triangle(label), int(count)
-        make = lambda sizes, dtype, _: HalfProduct(of, sizes, dtype, strips)  # noqa: E731
-        return Case(make, (m, k, n), "float32", columns(letters), of)
+        of = triangle(label)
+        return Case(partial(HalfProduct, of, strips=int(count)), (m, k, n), "float32", columns(letters), of)
     how, of, sizes, dtype, letters = NAME.fullmatch(name).groups()
     given = tuple(map(int, sizes.split(", "))), dtype or "float32", columns(letters or "RRR")
+    level = partial(Level, by_columns=given[2], method=METHODS[how])
     if how == "int8":
-        by_level = None if of == "none" else partial(Level, nested(*of.split(" * ")), method=METHODS["loop"])
-        return Case(by_level or (lambda sizes, dtype, _: Leaf(sizes, dtype)), given[0], "int8")
+        return Case(Leaf if of == "none" else partial(level, nested(*of.split(" * "))), given[0], "int8")
     if how == "grouped":
         scheme, label = of.split(" ")
         program = TriangularSource(scheme, triangle(label)).program
         if scheme == "2x2x2-tri-left-r6":  # with a level below for its full products
             program = program.nested({ProductKind.FULL: nested("strassen")})
-        return Case(partial(Level, program, method=CpuMethod(grouped=True)), *given, triangle(label))
+        return Case(partial(level, program), *given, triangle(label))
     program = structured(of) if of == "mask" or of.startswith("tri-") else nested(*of.split(" * "))
-    return Case(partial(Level, program, method=METHODS[how]), *given, triangle_of(program.target))
+    return Case(partial(level, program), *given, triangle_of(program.target))
 
 
 def columns(letters: str) -> tuple[bool, bool, bool]:
@@ -129,7 +129,7 @@ def operands(case: Case) -> tuple[np.ndarray, np.ndarray]:
 
 def run(case: Case, threads: int) -> tuple[str, str, int]:
     """Return the sha256 of C and of the stages, and the workspace."""
-    core = case.make(case.sizes, case.dtype, case.by_columns)
+    core = case.make(sizes=case.sizes, dtype=case.dtype)
     if hasattr(core, "compile"):
         core.compile()
     a, b = operands(case)

@@ -347,8 +347,15 @@ def test_the_process_stands_still_while_something_is_timed():
         pass
 
 
-def test_the_process_itself_ends_and_is_started_again(settled_home):
+@pytest.fixture
+def process(settled_home):
+    """A process of compilers, which ends with the test."""
     process = CompileProcess()
+    yield process
+    process.close()
+
+
+def test_the_process_itself_ends_and_is_started_again(process):
     machine = machine_for(Request(*LARGE))
     first = next(iter(process.candidates(Request(*LARGE), machine)))
     assert first[0][1] == "scheme"
@@ -357,24 +364,21 @@ def test_the_process_itself_ends_and_is_started_again(settled_home):
     process._process.wait()
     assert list(process.candidates(Request(*LARGE), machine)) == []
     assert next(iter(process.candidates(Request(*LARGE), machine)))[0] == first[0]
-    process.close()
 
 
-def test_a_process_that_hangs_is_ended(settled_home, monkeypatch):
+def test_a_process_that_hangs_is_ended(process, monkeypatch):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     monkeypatch.setattr(compile_process, "LONGEST_SILENCE", 0.2)
     monkeypatch.setattr(compile_process, "_started", lambda: subprocess.Popen(["sleep", "60"], **pipes))
-    process, began = CompileProcess(), time.monotonic()
+    began = time.monotonic()
     assert list(process.candidates(Request(*LARGE), machine_for(Request(*LARGE)))) == []
     assert time.monotonic() - began < 30
     assert process._process is None
 
 
-def test_the_process_finds_candidates_of_products_by_factors(settled_home):
+def test_the_process_finds_candidates_of_products_by_factors(process):
     structure = KroneckerSparse.of(Pattern(1, 96, 48, 5))
     request = factored_request(structure, 1024)
     assert pickle.loads(pickle.dumps(request)).structures[1] is request.structures[1]
-    process = CompileProcess()
     found = next(iter(process.candidates(request, machine_for(request))))
-    process.close()
     assert found[0][:2] == ("structured", "slabs")

@@ -53,7 +53,6 @@ def test_auto_takes_a_leaner_plan_and_says_why(decide, scarce):
     lean = decide(kept_bytes=plenty.plan.workspace // 3)
     assert lean.plan.workspace <= plenty.plan.workspace // 3
     assert any("kept between calls" in reason for _, reason in lean.refused)
-    plenty = decide()
     scarce(plenty.plan.workspace // 3)
     lean = decide()
     assert lean.plan.candidate.strategy == "scheme"
@@ -262,13 +261,8 @@ def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the
     assert len(scheme_pool().entries) > len(first.entries)
     path = pool_table._path(pool_table.catalogue_stamp())
     good = json.loads(path.read_text())
-    for damage in (
-        "{",
-        "[]",
-        json.dumps({**good, "costs": good["costs"][:-1]}),
-        json.dumps({**good, "entries": 7}),
-        json.dumps({**good, "dominated": float("inf")}),
-    ):
+    changes = {"costs": good["costs"][:-1]}, {"entries": 7}, {"dominated": float("inf")}
+    for damage in ("{", "[]", *(json.dumps({**good, **change}) for change in changes)):
         path.write_text(damage)
         assert pool_table.read_table(pool_table.catalogue_stamp()) is None
     forgetful()

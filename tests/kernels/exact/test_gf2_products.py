@@ -39,25 +39,17 @@ def computed(core, a, b, threads):
     return BitMatrix(c, b.cols)
 
 
+LEVELS = ("strassen", "4x4x4:47", "4x4x5:60", "4x5x5:73", "laderman", "4x4x4:47/strassen")
+
+
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(("schemes", "threads"), [("", 1), ("", 2), *((schemes, 2) for schemes in LEVELS)])
 @pytest.mark.parametrize("sizes", SIZES)
-def test_leaves_are_the_naive_product(kernel, threads, sizes):
-    m, k, n = sizes
+def test_leaves_and_levels_are_the_naive_product(kernel, schemes, threads, sizes):
+    (m, k, n), leaf = sizes, partial(BitLeaf, kernel=kernel)
     a, b = BitMatrix.random(m, k, seed=1), BitMatrix.random(k, n, seed=2)
-    assert computed(BitLeaf(sizes, kernel), a, b, threads) == naive_bits(a, b)
-
-
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize(
-    "schemes", [["strassen"], ["4x4x4:47"], ["4x4x5:60"], ["4x5x5:73"], ["laderman"], ["4x4x4:47", "strassen"]]
-)
-@pytest.mark.parametrize("sizes", SIZES)
-def test_levels_are_the_naive_product(kernel, schemes, sizes):
-    m, k, n = sizes
-    a, b = BitMatrix.random(m, k, seed=3), BitMatrix.random(k, n, seed=4)
-    core = bit_core(given_chain(schemes, 1, GF2).maps, sizes, partial(BitLeaf, kernel=kernel), Bits())
-    assert computed(core, a, b, 2) == naive_bits(a, b)
+    core = bit_core(given_chain(schemes.split("/"), 1, GF2).maps, sizes, leaf, Bits()) if schemes else leaf(sizes)
+    assert computed(core, a, b, threads) == naive_bits(a, b)
 
 
 RATES = {256: 2.02e12, 512: 8.79e12, 1024: 1.7e13, 2048: 2.15e13, 4096: 2.07e13, 8192: 2.15e13}

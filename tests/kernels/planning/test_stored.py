@@ -67,7 +67,6 @@ def test_what_was_measured_outranks_what_is_predicted_but_candidates_that_are_go
         assert found.measured
         assert found.plan.candidate == best.candidate
         assert found.reason.startswith("measured 2026-01-02: ")
-    vendor, scheme = plans
     gone = replace(entry(scheme, 0.1), strategy="of-another-package")
     lost = replace(entry(scheme, 0.1), source="0" * 64 + "@mkn")
     other = replace(entry(scheme, 0.1), source=f"{shipped('eca-stage1').scheme.digest}@mkn")  # not of general products
