@@ -173,17 +173,8 @@ def of_stacks_and_triangles():
         more = {"wanted": ["wgmma"] * (name in ("bfloat16", "float16", "tf32"))}
         more["absent"] = ["mma"] * (name == "float32")
         for side in ("out", "left"):
-            multiply = partial(triangular.multiply, square(dtype), square(dtype), Triangle(side), tile=tile)
-            call = partial(with_tf32, multiply) if name == "tf32" else multiply
+            call = partial(triangular.multiply, square(dtype), square(dtype), Triangle(side), tile=tile)
             yield case(f"triangle {name} {side}", call, **more)
-
-
-def with_tf32(call):
-    torch.backends.cuda.matmul.allow_tf32 = True
-    try:
-        call()
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = False
 
 
 COLUMNS = 1024
@@ -284,6 +275,7 @@ def cases():
         for family in os.environ.get("FAMILY", "").split():
             for of in FAMILIES[family]:
                 for label, call, asked in of():
+                    torch.backends.cuda.matmul.allow_tf32 = label.startswith("triangle tf32")
                     kernels = set(kernels_of([call]))
                     assert kernels, label
                     for kernel in kernels - known:

@@ -18,9 +18,8 @@ from torch.distributed.tensor.debug import CommDebugMode
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import lcma
-from lcma.kernels import Profile
 from lcma.kernels.cpu import machine
-from lcma.kernels.planning.profile import GemmRate
+from lcma.kernels.planning.profile import unmeasured
 from lcma.kernels.torch.placements import shown
 from lcma.tests.kernels.cases import call, table
 from lcma.tests.refusal import refuses
@@ -302,9 +301,7 @@ CHECKS = (
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    machine.profile_for = lambda dtype: Profile(  # nothing is measured
-        "flat", "test", (), (GemmRate(dtype, 64, 64, 64, 1e11),), 5e10, 5e10
-    )
+    machine.profile_for = lambda dtype: unmeasured()
     store, rank = Path(sys.argv[1]), int(sys.argv[2])
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     try:

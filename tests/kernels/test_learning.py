@@ -272,7 +272,7 @@ def test_new_classes_are_bounded(learner, monkeypatch):
 def test_a_registered_strategy_is_a_contender(learner, registered, monkeypatch):
     monkeypatch.setattr(CompileProcess, "candidates", lambda self, *_, **__: iter(()))
     runs = []
-    registered(Plugin(lambda a, b, out: (runs.append(1), np.matmul(a, b, out=out))[1]))
+    registered(Plugin(lambda a, b, out=None: (runs.append(1), np.matmul(a, b, out=out))[1]))
     multiply_until(lambda lesson: len(runs) > 1)
 
 
@@ -307,8 +307,7 @@ def test_a_forked_child_multiplies_and_learns_anew(learner, timed_by_table, in_a
 SCRIPT = """
 import json, sys, time
 import numpy as np, lcma
-from lcma.errors import PlanError
-from lcma.kernels import compile_process, decision_for, learning, machine_for
+from lcma.kernels import learning
 from lcma.kernels.planning.trials import trial
 trial.MORE_PART = 1.0  # calls need not pay for compilation first
 rng = np.random.default_rng(0)

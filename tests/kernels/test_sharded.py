@@ -1,6 +1,7 @@
 """Sharding rules against products of all parts of a mesh; layers under DDP, FSDP2 and as DTensors, on two processes."""
 
 import itertools
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -107,11 +108,9 @@ def test_refusals_name_placements_that_have_a_rule():
             b = ShardedOperand(of_b, b_shape)
             assert product_rule(ShardedOperand(fitting_left((4, 3, 5), b), (4, 3, 5)), b).result
     a, b = ShardedOperand((Shard(1), Replicate()), (8, 6)), ShardedOperand((Shard(1), Partial()), (6, 4))
-    with pytest.raises(lcma.PlanError) as refused:
-        product_rule(a, b)
-    text = str(refused.value)
-    assert "a (8, 6) has the placements [Shard(1), Replicate()] and b (6, 4) [Shard(1), Partial()]" in text
-    assert "a.redistribute(placements=[Replicate(), Replicate()])" in text
+    placed = "a (8, 6) has the placements [Shard(1), Replicate()] and b (6, 4) [Shard(1), Partial()]"
+    mend = "a.redistribute(placements=[Replicate(), Replicate()])"
+    refuses(f"{re.escape(placed)}.*{re.escape(mend)}", product_rule, a, b)
     average = ShardedOperand((Partial("avg"), Replicate()), (6, 4))
     refuses(r"b\.redistribute", product_rule, a, average)
     assert shown(average.placements) != shown((Partial(), Replicate()))
