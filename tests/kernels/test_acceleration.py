@@ -87,14 +87,8 @@ def test_products_and_gradients_of_both_kinds_are_those_of_the_plain_model():
 def packable(monkeypatch):
     """Layers on the processor that pack: the sums are those of a weight once, so that a stale product shows."""
 
-    def pack(recipe, b, rows):
-        return recipe, b.clone()
-
-    def product(a, b, recipe, packed=None):
-        return a @ (b if packed is None else packed)
-
-    monkeypatch.setattr(dispatch, "pack", pack)
-    monkeypatch.setattr(layers, "bilinear_mm", product)
+    monkeypatch.setattr(dispatch, "pack", lambda recipe, b, rows: (recipe, b.clone()))
+    monkeypatch.setattr(layers, "bilinear_mm", lambda a, b, recipe, packed=None: a @ (b if packed is None else packed))
     monkeypatch.setattr(layers, "is_the_vendors", lambda a, b: False)
     reason = layers.unpackable
 

@@ -52,8 +52,7 @@ def test_trmm(choice, side, lower, transposed):
         for unit in (False, True):
             full = drawn(rng, size, size)
             there = triangular(np.ones_like(full), not lower) > 0
-            factor = np.where(there, full, 0)
-            garbage = np.where(there, full, np.nan)
+            factor, garbage = (np.where(there, full, other_half) for other_half in (0, np.nan))
             if unit:
                 np.fill_diagonal(factor, 1)
                 np.fill_diagonal(garbage, np.nan)

@@ -310,15 +310,10 @@ def test_int8_is_used_whole_and_blocks_that_leave_int32_come_back():
     assert int(out[0, 0]) == (127 * 127 * (1 << 18) + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-@pytest.fixture
-def scaled() -> Scheme:
-    """<1,1,1;2> with coefficients 3 and 1: a b = 3 (a b) - 2 (a b), the sums of B made of 2 b."""
-    one = [[[1]], [[1]]]
-    return Scheme.from_arrays(Target.general(1, 1, 1), one, [[[1]], [[2]]], [[[3]], [[-1]]], name="scaled")
-
-
-def test_the_rule_is_that_of_the_coefficients(strassen, scaled):
-    program = program_for(strassen)
+def test_the_rule_is_that_of_the_coefficients(strassen):
+    # a b = 3 (a b) - 2 (a b), the sums of B made of 2 b.
+    factors = [[[1]], [[1]]], [[[1]], [[2]]], [[[3]], [[-1]]]
+    program, scaled = program_for(strassen), Scheme.from_arrays(Target.general(1, 1, 1), *factors)
     assert [side.factor for side in reach(program)] == [2, 2]
     assert [side.factor for side in reach(program.nested({op.kind: program for op in program.products}))] == [4, 4]
     assert [(side.factor, side.summed) for side in reach(program_for(scaled))] == [(1, False), (2, True)]

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,7 +12,6 @@ import pytest
 import lcma
 from lcma.kernels import Request, decision_for, executor_for, kronecker, unregister_strategy
 from lcma.kernels.block_low_rank import LowRank
-from lcma.kernels.dense.cpu import CpuVendor
 from lcma.kernels.factored import factored_request
 from lcma.kernels.plans.removed import REMOVED, check_not_removed
 from lcma.kernels.precision import fields_of
@@ -24,6 +23,7 @@ from lcma.schemes_db.symmetry import Triangle
 
 from ..refusal import refuses, refuses_with, value_of
 from .cases import arguments, call, each
+from .plugin import Plugin
 
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").with_stem("refused").read_text(encoding="utf-8"))
 PLANS, MASKS = TABLE.pop("plans"), TABLE.pop("masked")
@@ -98,14 +98,8 @@ def test_attention_and_registered_strategies_of_a_removed_name(registered):
         message = "strategy halving was removed: .*; use strips"
         refuses(message, lcma.causal_qk, q, q, strategy="halving", scheme=scheme)
 
-    @dataclass(frozen=True)
-    class Mine(CpuVendor):
-        name: str = "scheme"
-        device: str = "cuda"
-        baseline: bool = False
-
     request = requests_of("cuda")["dense"]
-    mine = registered(Mine())
+    mine = registered(Plugin(np.matmul, device="cuda", name="scheme"))
     check_not_removed("scheme:fused", request)
     unregister_strategy(mine)
     refuses("was removed", check_not_removed, "scheme:fused", request)
@@ -158,7 +152,7 @@ def one(value):
 def test_coefficients_that_int64_does_not_hold_are_refused(value, place):
     arrays = [one(1), one(1), one(1)]
     arrays[place] = value_of("numpy", value)
-    refuses_with(lcma.SchemeFormatError, "", lcma.Scheme.from_arrays, lcma.parse_target("1x1x1"), *arrays)
+    refuses_with(lcma.SchemeFormatError, ".", lcma.Scheme.from_arrays, lcma.parse_target("1x1x1"), *arrays)
 
 
 def test_uint64_coefficients_and_common_denominators_are_kept():

@@ -118,11 +118,7 @@ def test_levels_and_gradients_by_a_structured_scheme():
 def test_one_graph_serves_any_m_and_gradients():
     traced = []
 
-    def backend(graph, _):
-        traced.append(graph)
-        return graph
-
-    @torch.compile(fullgraph=True, dynamic=True, backend=backend)
+    @torch.compile(fullgraph=True, dynamic=True, backend=lambda graph, _: traced.append(graph) or graph)
     def doubled(a, b):
         return 2 * ops.matmul(a, b, "strassen", 2)
 

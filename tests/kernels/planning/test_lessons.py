@@ -11,16 +11,7 @@ from lcma.errors import PlanError
 from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.trials import clock
 from lcma.kernels.planning.trials.lesson import SHORT_WATCHED, WATCHED, LearningExecutor, Lesson
-from lcma.kernels.planning.trials.trial import (
-    BLOCK,
-    SHORT,
-    admit,
-    begun,
-    choose,
-    decided_by,
-    issue,
-    observe,
-)
+from lcma.kernels.planning.trials.trial import BLOCK, SHORT, admit, begun, choose, decided_by, issue, observe
 from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
 from lcma.kernels.structured.pattern import Pattern

@@ -135,7 +135,7 @@ def alone(home, monkeypatch):
 
 
 def mine():
-    return Profile(machine_id(1), "test", (), GOOD, 5e10, 5e10, source="measured")
+    return Profile(machine_id(1), "test", (("numpy", "2"),), GOOD, 5e10, None, (1, 2), source="measured")
 
 
 def damage(within, name, value):
@@ -166,6 +166,8 @@ def test_a_damaged_profile_breaks_no_product_and_other_dtypes_are_estimated(alon
     assert profile_for().source == "estimated"
     keep_profile(mine())
     assert profile_for() == mine()
+    assert mine().gemm_rate("float32", 100, 100, 100) == pytest.approx(GOOD[0].rate)
+    assert mine().gemm_rate("float64", 1, 1, 1) is None
     found = profile_for("float64")
     assert found.source == "measured"
     assert found.rates("float64") is not None
