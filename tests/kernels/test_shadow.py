@@ -139,10 +139,8 @@ def test_classes_of_pauses_limits_and_rings_are_not_queued_and_those_of_factors_
     assert not learner.shadow.queue._met
     with learning.deferred():
         for options in ({"max_error": 1.0}, {"max_workspace": 1 << 30}, {"ring": "GF(7)"}):
-            a, b = (
-                np.ones(shape, np.float32 if "ring" not in options else np.int64) for shape in (SIZES[:2], SIZES[1:])
-            )
-            lcma.matmul(a, b, **options)
+            dtype = np.int64 if "ring" in options else np.float32
+            lcma.matmul(*(np.ones(shape, dtype) for shape in (SIZES[:2], SIZES[1:])), **options)
     assert learner.shadow.queue.known() == []
     layer, x = lcma.LowRankLinear(64, 48, 8), torch.randn(40, 64, requires_grad=True)
     for _ in range(2):

@@ -13,6 +13,7 @@ import torch.distributed as dist
 import lcma
 
 from ..refusal import refuses
+from .gradients import drawn
 
 if not torch.distributed.is_available():
     pytest.skip("torch without torch.distributed", allow_module_level=True)
@@ -74,10 +75,7 @@ def placements_of(shape):
     ((5, 6), (6, 3)), ((4, 3, 5), (5, 2)), ((4, 3, 5), (4, 5, 2)), ((1, 3, 5), (3, 5, 2)), ((3, 2), (4, 2, 3)),
 ])  # fmt: skip
 def test_local_products_and_gradients_assemble_to_the_whole_ones(a_shape, b_shape):
-    torch.manual_seed(0)
-    a, b = torch.randn(a_shape, dtype=torch.float64), torch.randn(b_shape, dtype=torch.float64)
-    a.requires_grad_()
-    b.requires_grad_()
+    a, b = drawn(*a_shape), drawn(*b_shape)
     c = a @ b
     grad = torch.randn_like(c)
     wanted = torch.autograd.grad(c, (a, b), grad)

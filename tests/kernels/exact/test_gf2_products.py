@@ -160,10 +160,8 @@ def test_files_round_trip_and_others_are_refused(tmp_path):
     refuses_with(lcma.SchemeFormatError, "can't be read", BitMatrix.load, tmp_path / "none.npz")
 
 
-@pytest.mark.parametrize(("make", "reason"), [
-    (lambda: BitMatrix.zeros(2, 3) ^ BitMatrix.zeros(3, 3), "sizes differ"),
-    (lambda: BitMatrix.zeros(2, 3) @ BitMatrix.zeros(2, 3), "inner sizes differ"),
-    (lambda: BitMatrix.zeros(2, 3)[0], "by slices"),
-])  # fmt: skip
-def test_matrices_that_do_not_fit_are_refused(make, reason):
-    refuses(reason, make)
+def test_matrices_that_do_not_fit_are_refused():
+    matrix = BitMatrix.zeros(2, 3)
+    refuses("sizes differ", lambda: matrix ^ BitMatrix.zeros(3, 3))
+    refuses("inner sizes differ", lambda: matrix @ matrix)
+    refuses("by slices", lambda: matrix[0])
