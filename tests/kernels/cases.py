@@ -31,6 +31,15 @@ def each(names: str, file: str, name: str, /, **read: Any) -> pytest.MarkDecorat
     return pytest.mark.parametrize(columns, made, ids=["-".join(map(str, row)) for row in rows])
 
 
+def fails(error: BaseException) -> Any:
+    """A function that raises an error."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    return fail
+
+
 def present(kinds: Any, shape: tuple[int, int]) -> np.ndarray:
     """The mask of the elements that are present, for blocks of ceil(size / parts)."""
     block = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))

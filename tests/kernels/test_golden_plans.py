@@ -22,9 +22,7 @@ def test_every_request_and_every_listed_difference_is_whole():
     assert len(names) == len(set(names))
     assert set(names) <= {row["id"] for row in ROWS}
     for entry in listed:
-        assert entry["now"], entry
-        assert entry["reason"].strip(), entry
-        assert entry["command"].strip(), entry
+        assert all((entry["now"], entry["reason"].strip(), entry["command"].strip())), entry
     assert set(differences.load("plans.json")) == {row["id"] for row in ROWS}
 
 

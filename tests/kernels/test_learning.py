@@ -25,12 +25,11 @@ from lcma.kernels.factored import factored_request
 from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.trials import lesson as trials_lesson
-from lcma.kernels.planning.wisdom import stored_wisdom
 from lcma.kernels.products import arrays
-from lcma.kernels.products.arrays import key_of
 from lcma.kernels.structured.chain import KroneckerSparse
 from lcma.kernels.structured.pattern import Pattern
 
+from .cases import fails
 from .plugin import Plugin
 
 SIZES = 136, 128, 144
@@ -48,7 +47,7 @@ def learner(settled_home, own_learner, monkeypatch):
 @pytest.fixture
 def stored(wait_for):
     """stored(): the wisdom, once it is written."""
-    return lambda: wait_for(lambda: stored_wisdom(profile_for().id))
+    return lambda: wait_for(lambda: wisdom.stored_wisdom(profile_for().id))
 
 
 @pytest.fixture
@@ -80,15 +79,6 @@ def multiply_until(wanted, calls=400):
             return lesson
         time.sleep(0.001)  # the background needs a moment that a test has no other use for
     raise AssertionError("not within so many calls")
-
-
-def fails(error):
-    """A function that raises an error."""
-
-    def fail(*_, **__):
-        raise error
-
-    return fail
 
 
 @pytest.fixture
@@ -140,7 +130,7 @@ def test_a_faster_scheme_wins_is_stored_and_serves_new_plans_and_the_next_proces
 def test_a_slower_scheme_loses_and_the_library_is_called_directly(settled, stored):
     settled({"vendor": 3e-3, "scheme": 4e-3})
     assert stored().records[0].entries[0].strategy == "vendor"
-    executor = plan_cache.get(key_of(A, B))
+    executor = plan_cache.get(arrays.key_of(A, B))
     assert [executor.left_to("numpy") for _ in range(40)].count(True) == 38
 
 
@@ -245,7 +235,7 @@ def test_at_the_end_threads_stop_and_decisions_are_stored(learner, timed_by_tabl
     learner.end()
     assert len(threads) == 2
     assert not any(thread.is_alive() for thread in threads)
-    assert len(stored_wisdom(profile_for().id).records) == 1
+    assert len(wisdom.stored_wisdom(profile_for().id).records) == 1
     assert error(lcma.matmul(A, B)) < 1e-5
 
 
