@@ -15,6 +15,7 @@ import lcma
 from lcma.kernels.kronecker import FactoredMatrix, Pattern
 from lcma.kernels.structured.block_low_rank import parse_structure
 from lcma.kernels.structured.pattern import parse_patterns
+from lcma.schemes_db import Kind
 
 
 def table(file: str, name: str) -> Any:
@@ -28,6 +29,23 @@ def each(names: str, file: str, name: str, /, **read: Any) -> pytest.MarkDecorat
     rows = [row if len(columns) > 1 else [row] for row in table(file, name)]
     made = [[read.get(column, lambda one: one)(one) for column, one in zip(columns, row, strict=True)] for row in rows]
     return pytest.mark.parametrize(columns, made, ids=["-".join(map(str, row)) for row in rows])
+
+
+def fails(error: BaseException) -> Any:
+    """A function that raises an error."""
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    return fail
+
+
+def present(kinds: Any, shape: tuple[int, int]) -> np.ndarray:
+    """The mask of the elements that are present, for blocks of ceil(size / parts)."""
+    block = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
+    whole = np.ones(block, bool)
+    parts = {Kind.ABSENT: ~whole, Kind.FULL: whole, Kind.LOWER: np.tril(whole), Kind.UPPER: np.triu(whole)}
+    return np.block([[parts[kind] for kind in row] for row in kinds])[: shape[0], : shape[1]]
 
 
 STRUCTURE = {"structure": parse_structure}

@@ -7,7 +7,8 @@ import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+import warnings
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -22,10 +23,12 @@ from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, unmeasured
-from lcma.kernels.planning.trials import clock
-from lcma.schemes_db import Kind, Q, Scheme, Target, parse_target
+from lcma.kernels.planning.trials.lesson import Lesson
+from lcma.schemes_db import Q, Scheme, Target, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.resolve import resolve
+
+from .cases import present
 
 
 def pytest_ignore_collect(collection_path):
@@ -42,64 +45,28 @@ def _nothing_is_measured(flat_rates):
 
 @pytest.fixture
 def run_checks(request):
-    """run_checks(file, marked, **environment): the checks of a file beside the test's, in a process of their own."""
+    """run_checks(file, **environment): the checks of a file beside the test's, in a process of their own."""
     folder = request.path.parent
 
-    def run(name: str, marked: str = "not slow", **environment: str) -> None:
-        options = ["-q", "-x", "-p", "no:cacheprovider", "-m", marked]
-        command = [sys.executable, "-m", "pytest", str(folder / name), *options]
+    def run(name: str, **environment: str) -> None:
+        command = [sys.executable, "-m", "pytest", str(folder / name), "-q", "-x", "-p", "no:cacheprovider"]
         done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=280)
         assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
     return run
 
 
-SHARED = {80: 166912, 89: 101376, 90: 232448}
-"""Bytes of shared memory that a block may have, by capability."""
-
-
 @pytest.fixture
-def fitted(tmp_path):
-    """fitted(kernel, types, constants, warps, stages=3, **limits): Triton's kernel, compiled within a GPU's limits.
+def new_process():
+    """new_process(code, *arguments, **environment): what a process of its own prints, which warns of nothing."""
 
-    Needs no GPU. Arguments without a type are i32; those in `aligned` ("all": all) are multiples of 16, as a launch
-    would find. A tuple has a tuple of types, and (name, i) in `constants` is its element i. `registers` and `spills`,
-    bytes of stack, are those of a thread.
-    """
+    def run(code: str, *arguments: str, **environment: str) -> str:
+        command = [sys.executable, "-c", code, *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=330)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
 
-    def fits(kernel, types, constants, warps, stages=3, *, spills=0, registers=255, aligned=(), capability=90):
-        import triton
-        from triton.backends.compiler import GPUTarget
-        from triton.compiler import ASTSource
-
-        from .gpu import resources
-
-        place, paths = kernel.arg_names.index, ((key,) if isinstance(key, str) else key for key in constants)
-        values = {(place(name), *rest): value for (name, *rest), value in zip(paths, constants.values(), strict=True)}
-
-        def signature(path, kind):
-            if isinstance(kind, tuple):
-                return tuple(signature((*path, i), one) for i, one in enumerate(kind))
-            return "constexpr" if path in values else kind
-
-        def hinted(path, kind):
-            if isinstance(kind, tuple):
-                return [found for i, one in enumerate(kind) for found in hinted((*path, i), one)]
-            return [] if kind == "constexpr" or kind.startswith("tensordesc") else [path]
-
-        types = {name: signature((place(name),), types.get(name, "i32")) for name in kernel.arg_names}
-        known = [name for name in kernel.arg_names if aligned == "all" or name in aligned]
-        hints = {path: [["tt.divisibility", 16]] for name in known for path in hinted((place(name),), types[name])}
-        source = ASTSource(kernel, types, values, hints)
-        options = {"num_warps": warps, "num_stages": stages}
-        made = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=options)
-        report = resources(made.asm["cubin"], tmp_path)
-        for what, most in (("REG", registers), ("STACK", spills)):
-            assert int(re.search(rf"{what}:(\d+)", report).group(1)) <= most, what
-        assert made.metadata.shared <= SHARED[capability]
-        return made
-
-    return fits
+    return run
 
 
 @pytest.fixture
@@ -158,14 +125,6 @@ def draw():
     return drawn
 
 
-def _mask(kinds, shape: tuple[int, int]) -> np.ndarray:
-    """Return the mask of the elements that are present, for blocks of ceil(size / parts)."""
-    block = -(-shape[0] // len(kinds)), -(-shape[1] // len(kinds[0]))
-    whole = np.ones(block, bool)
-    parts = {Kind.ABSENT: ~whole, Kind.FULL: whole, Kind.LOWER: np.tril(whole), Kind.UPPER: np.triu(whole)}
-    return np.block([[parts[kind] for kind in row] for row in kinds])[: shape[0], : shape[1]]
-
-
 @pytest.fixture
 def poisoned():
     """poisoned(target, a, b): the operands with NaN (int64: a large number) in all that the target calls absent."""
@@ -173,7 +132,7 @@ def poisoned():
     def spoil(target: Target, a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         bad = np.int64(1 << 40) if a.dtype == np.int64 else np.nan
         pairs = ((target.a, a), (target.b, b))
-        return tuple(np.where(_mask(kinds, x.shape), x, bad).astype(x.dtype) for kinds, x in pairs)
+        return tuple(np.where(present(kinds, x.shape), x, bad).astype(x.dtype) for kinds, x in pairs)
 
     return spoil
 
@@ -183,8 +142,8 @@ def holds():
     """holds(actual, target, a, b): that `actual` is the target's product of a and b, within rounding."""
 
     def check(actual: np.ndarray, target: Target, a: np.ndarray, b: np.ndarray) -> None:
-        kept = [np.where(_mask(kinds, x.shape[-2:]), x, 0) for kinds, x in ((target.a, a), (target.b, b))]
-        expected = np.where(_mask(target.c, actual.shape[-2:]), kept[0] @ kept[1], 0).astype(a.dtype)
+        kept = [np.where(present(kinds, x.shape[-2:]), x, 0) for kinds, x in ((target.a, a), (target.b, b))]
+        expected = np.where(present(target.c, actual.shape[-2:]), kept[0] @ kept[1], 0).astype(a.dtype)
         assert actual.shape == expected.shape
         assert actual.dtype == expected.dtype
         if a.dtype.kind == "i":
@@ -226,47 +185,16 @@ def registered():
         unregister_strategy(strategy)
 
 
-class Table(clock.HostClock):
-    """A clock whose readings are those of a table for the strategy that `running` names."""
-
-    def __init__(self, seconds):
-        self.table, self.running = seconds, ""
-
-    def end(self, began):
-        return self.table[self.running]
-
-
-@dataclass
-class Running:
-    """An executor that names its strategy to a table."""
-
-    table: Table
-    strategy: str
-    executor: object
-    workspace: int = 0
-
-    def run(self, a, b, out=None):
-        self.table.running = self.strategy
-        return self.executor.run(a, b, out)
-
-    def again(self, a, b):
-        self.table.running = self.strategy
-        return self.executor.again(a, b)
-
-    @property
-    def threads(self):
-        return self.executor.threads
-
-
 @pytest.fixture
 def timed_by_table(monkeypatch):
-    """timed_by_table(seconds): contenders take the seconds of a table, by strategy; it is returned."""
+    """timed_by_table(seconds): contenders' calls take the seconds of a table, by strategy."""
+    end = Lesson.end
 
     def play(seconds):
-        table, build = Table(seconds), Plan.build
-        monkeypatch.setattr(Plan, "build", lambda plan: Running(table, plan.candidate.strategy, build(plan)))
-        monkeypatch.setattr(learning, "_clock", lambda request: table)
-        return table
+        def read(lesson, contender, _, counts):
+            end(lesson, contender, seconds[lesson.plans[contender].candidate.strategy], counts)
+
+        monkeypatch.setattr(Lesson, "end", read)
 
     return play
 
@@ -312,6 +240,21 @@ def wait_for():
         raise AssertionError("not within the time")
 
     return wait
+
+
+@pytest.fixture
+def in_a_child():
+    """in_a_child(check): whether a forked child finds check() true."""
+
+    def holds(check):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
+            child = os.fork()
+        if child == 0:
+            os._exit(0 if check() else 1)
+        return os.waitpid(child, 0)[1] == 0
+
+    return holds
 
 
 @pytest.fixture

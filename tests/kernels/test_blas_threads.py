@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import queue
-import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -35,13 +33,15 @@ print(*exponents, os.environ.get(blas_threads.VARIABLE))
 """
 
 
-def probe(before: str = "", after: str = "", rounds: int = 1, **environment: str) -> str:
-    """Return what a fresh process prints: the exponent of its libraries, and the variable."""
-    kept = {name: text for name, text in os.environ.items() if name != blas_threads.VARIABLE} | environment
-    code = PROBE.format(before=before, after=after, rounds=rounds)
-    done = subprocess.run([sys.executable, "-c", code], env=kept, capture_output=True, text=True, timeout=120)
-    assert not done.returncode, done.stderr
-    return done.stdout.strip()
+@pytest.fixture
+def probe(monkeypatch, new_process):
+    """probe(before, after, rounds, **environment): the exponent of a process's libraries, and the variable."""
+    monkeypatch.delenv(blas_threads.VARIABLE, raising=False)
+
+    def run(before: str = "", after: str = "", rounds: int = 1, **environment: str) -> str:
+        return new_process(PROBE.format(before=before, after=after, rounds=rounds), **environment).strip()
+
+    return run
 
 
 needs_openblas = pytest.mark.skipif(
@@ -50,7 +50,7 @@ needs_openblas = pytest.mark.skipif(
 
 
 @needs_openblas
-def test_the_first_tasks_shorten_it_unless_the_user_has_set_it():
+def test_the_first_tasks_shorten_it_unless_the_user_has_set_it(probe):
     assert probe(rounds=20) == f"{blas_threads.SHORT} None"
     before = """
 from lcma.workbench.cli import main
@@ -62,7 +62,7 @@ assert main(["time", "strassen", "300", "--rounds", "1", "--json"]) == 0
 
 @needs_openblas
 @pytest.mark.parametrize("rounds", [15, pytest.param(120, marks=pytest.mark.slow)])
-def test_products_of_other_threads_are_never_harmed(rounds):
+def test_products_of_other_threads_are_never_harmed(probe, rounds):
     """Three threads multiply all the time: nothing is shortened, however often it is tried."""
     before = """
 stop, right = threading.Event(), []

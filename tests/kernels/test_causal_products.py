@@ -1,20 +1,14 @@
 """The triangular products against their definition: every choice, odd sizes, garbage, layouts, GQA."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import Machine, Profile, Request, decision_for, tune
-from lcma.kernels.causal.candidates import scheme_program, stable_scheme_names
+from lcma.kernels.causal.candidates import scheme_program
 from lcma.kernels.causal.naive import triangular
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
 from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
-from lcma.kernels.planning.profile import GemmRate
-from lcma.kernels.planning.wisdom import stored_wisdom
-from lcma.kernels.request import structures_of
 from lcma.kernels.triangular import causal_pv, causal_qk, masked_matmul, syrk, trmm
 from lcma.schemes_db.symmetry import Triangle
 
@@ -58,8 +52,7 @@ def test_trmm(choice, side, lower, transposed):
         for unit in (False, True):
             full = drawn(rng, size, size)
             there = triangular(np.ones_like(full), not lower) > 0
-            factor = np.where(there, full, 0)
-            garbage = np.where(there, full, np.nan)
+            factor, garbage = (np.where(there, full, other_half) for other_half in (0, np.nan))
             if unit:
                 np.fill_diagonal(factor, 1)
                 np.fill_diagonal(garbage, np.nan)
@@ -116,36 +109,3 @@ def test_a_mask_in_letters_by_hand_and_by_a_scheme_and_strays_are_seen():
         spoiled[place] = value
         assert has_nonzero_outside_triangle(spoiled, False)
         assert has_nonzero_outside_triangle(spoiled.T, True)
-
-
-RATES = tuple(GemmRate("float32", 64, 64, 64, 1e11, mode) for mode in ("whole", "tasks"))
-FLAT = Profile("flat", "test", (), RATES, 5e10, 5e10)
-MASKED = structures_of(Triangle("out"))
-
-
-@pytest.fixture
-def flat(machine_of) -> Machine:
-    """This machine with rates that are the same at every size."""
-    return machine_of(FLAT, 2)
-
-
-@pytest.mark.slow
-def test_a_measured_strategy_is_chosen_again(home, flat):
-    request = Request(512, 1024, 512, structures=MASKED)
-    tuned = tune(request, rounds=1, top=99, machine=flat)
-    seconds = {one.plan.label: one.seconds for one in tuned}
-    assert "strips" in seconds
-    assert len(seconds) >= 2
-    assert set(seconds) <= {"strips", "vendor", *stable_scheme_names()}
-    stored = stored_wisdom("flat")
-    assert {entry.source or entry.strategy: entry.seconds for entry in stored.record(request).entries} == seconds
-    assert stored.record(replace(request, m=500, n=500)) is None
-    fastest = min(seconds, key=seconds.get)
-    expected = fastest if seconds[fastest] < 0.995 * seconds["strips"] else "strips"
-    found = decision_for(request, machine=replace(flat, wisdom=stored))
-    assert found.measured
-    assert found.plan.label == expected
-    assert "measured" in found.reason
-    for damage in ("{", "[1]", '[{"class": 1}]'):
-        next((home / "profiles").glob("wisdom-*.json")).write_text(damage)
-        assert stored_wisdom("flat") is None

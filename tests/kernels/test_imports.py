@@ -7,44 +7,17 @@ from pathlib import Path
 import networkx
 import pytest
 
-import lcma
 from lcma import kernels
-
-ROOT = Path(lcma.__file__).parent / "kernels"
-MODULES = {
-    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in sorted(ROOT.rglob("*.py"))
-    if path != ROOT / "__init__.py"
-}
-
-
-def imports_of(name: str, path: Path) -> set[str]:
-    """The modules of kernels that a module imports anywhere, but for annotations alone."""
-    parts = name.split(".")
-    package = parts if path.name == "__init__.py" else parts[:-1]
-    found: set[str] = set()
-
-    def visit(node: ast.AST) -> None:
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            return
-        if isinstance(node, ast.ImportFrom) and 0 < node.level <= len(package) + 1:
-            base = package[: len(package) + 1 - node.level] + (node.module.split(".") if node.module else [])
-            for alias in node.names:
-                whole = ".".join([*base, alias.name])
-                found.add(whole if whole in MODULES else ".".join(base))
-        for child in ast.iter_child_nodes(node):
-            visit(child)
-
-    visit(ast.parse(path.read_text(encoding="utf-8")))
-    return {one for one in found if one in MODULES} - {name}
 
 
 def test_no_module_imports_itself_over_others():
-    imports = {name: imports_of(name, path) for name, path in MODULES.items()}
-    assert "planning.strategy" in imports["planning.planner"]
-    assert "request" in imports["planning.strategy"]
-    graph = networkx.from_dict_of_lists(imports, create_using=networkx.DiGraph)
-    assert [group for group in networkx.strongly_connected_components(graph) if len(group) > 1] == []
+    """Anywhere, but for annotations alone."""
+    graph = pytest.importorskip("grimp").build_graph("lcma", exclude_type_checking_imports=True, cache_dir=None)
+    below = {name: graph.find_modules_directly_imported_by(name) for name in graph.modules if ".kernels." in name}
+    assert "lcma.kernels.planning.strategy" in below["lcma.kernels.planning.planner"]
+    assert "lcma.kernels.request" in below["lcma.kernels.planning.strategy"]
+    found = networkx.from_dict_of_lists(below, create_using=networkx.DiGraph).subgraph(below)
+    assert [group for group in networkx.strongly_connected_components(found) if len(group) > 1] == []
 
 
 SHAPE = re.compile(r"# .*(\[.*\]|one number)")

@@ -16,7 +16,7 @@ import lcma
 
 from ..refusal import refuses
 from .cases import each, table
-from .modules import Around
+from .modules import Around, Conv1D
 
 CONFIGS = {
     "low-rank": lcma.CompressConfig("low-rank", 0.5),
@@ -99,46 +99,37 @@ def test_weights_that_are_tied_or_of_layers_selected_by_one_name_only_are_left(k
     }
     assert net["head"].weight is net["embedding"].weight
     assert net["of_one_memory"].bias is net["up"].bias
-    net = Around(linear())
-    net.kernel = net.fc.weight
-    assert convert(net, kind) == {"fc": "its weight is tied: it is kernel too"}
 
 
 HELD = {
-    "a buffer": lambda weight: nn.Buffer(weight.data),
-    "a tensor": lambda weight: weight.detach(),
-    "a transpose in a list": lambda weight: [0, weight.detach().T],
-    "a dictionary": lambda weight: {"fc": weight},
+    "its weight is tied: it is {} too": [
+        lambda layer: layer.weight,
+        lambda layer: nn.Buffer(layer.weight.data),
+        lambda layer: layer.weight.detach(),
+        lambda layer: [0, layer.weight.detach().T],
+        lambda layer: {"fc": layer.weight},
+    ],
+    "{} holds a method of it": [lambda layer: layer.forward, lambda layer: [abs, layer.forward]],
 }
+"""Why a layer is left whose module holds something of it, which this is."""
 
 
 @both_rules
-@pytest.mark.parametrize("how", HELD)
+@pytest.mark.parametrize(("reason", "of"), [(reason, of) for reason, several in HELD.items() for of in several])
 @pytest.mark.parametrize("label", ["kernel", "_kernel"])
-def test_weights_that_a_module_holds_without_a_parameter_are_left(kind, how, label):
+def test_layers_of_which_a_module_holds_something_are_left(kind, reason, of, label):
     net = Around(linear())
-    setattr(net, label, HELD[how](net.fc.weight))
-    assert convert(net, kind) == {"fc": f"its weight is tied: it is {label} too"}
+    setattr(net, label, of(net.fc))
+    assert convert(net, kind) == {"fc": reason.format(label)}
 
 
 @both_rules
-def test_layers_whose_method_is_held_and_models_that_are_layers_are_left(kind):
-    net = Around(linear())
-    net.product = net.fc.forward
-    assert convert(net, kind) == {"fc": "product holds a method of it"}
-    net = Around(linear())
-    net.steps = [abs, net.fc.forward]
-    assert convert(net, kind) == {"fc": "steps holds a method of it"}
+def test_weights_that_are_not_dense_and_models_that_are_layers_are_left(kind):
+    net = nn.Sequential(linear(), linear(), linear())
+    net[0].weight, net[2].weight = None, nn.Parameter(net[2].weight.detach().to_sparse())
+    assert convert(net, kind) == {"0": "it has no dense weight", "1": None, "2": "it has no dense weight"}
     refuses("is a torch module, not dict", reasons, {}, kind)
     refuses("itself a linear layer", reasons, linear(), kind)
-
-
-@both_rules
-@pytest.mark.parametrize("change", [lambda weight: None, lambda weight: nn.Parameter(weight.detach().to_sparse())])
-def test_weights_that_are_not_dense_are_left(kind, change):
-    net = nn.Sequential(linear(), linear())
-    net[0].weight = change(net[0].weight)
-    assert convert(net, kind) == {"0": "it has no dense weight", "1": None}
 
 
 @both_rules
@@ -185,19 +176,13 @@ def test_layers_with_more_than_a_weight_and_a_bias_are_left(kind, change):
     torch.testing.assert_close(net[0](x), wanted)
 
 
-def encoder():
-    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
-    return nn.TransformerEncoder(layer, 2), (torch.randn(2, 4, 16), None, torch.arange(4).ge(3).expand(2, 4))
-
-
-def encoder_layer():
-    return nn.Sequential(nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)), (torch.randn(2, 4, 16),)
-
-
 @both_rules
-@pytest.mark.parametrize("build", [encoder, encoder_layer])
-def test_encoders_of_torch_run_in_inference_and_in_training(kind, build):
-    net, inputs = build()
+@pytest.mark.parametrize("layers", [1, 2])
+def test_encoders_of_torch_run_in_inference_and_in_training(kind, layers):
+    layer, inputs = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True), [torch.randn(2, 4, 16)]
+    net = nn.Sequential(layer) if layers == 1 else nn.TransformerEncoder(layer, layers)
+    if layers > 1:
+        inputs += [None, torch.arange(4).ge(3).expand(2, 4)]
     net.eval()
     with torch.no_grad(), warnings.catch_warnings(action="ignore"):  # nested tensors are a prototype
         wanted = net(*inputs)
@@ -294,174 +279,136 @@ def test_converted_models_are_copied_stored_loaded_and_exported(kind):
 def test_scripting_is_refused_in_one_line(kind):
     net = nn.Sequential(linear())
     convert(net, kind)
-    with pytest.raises(lcma.PlanError) as caught, pytest.warns(DeprecationWarning, match=r"torch\.jit\.script"):
-        torch.jit.script(net)
-    assert str(caught.value) == (
-        f"{type(net[0]).__name__} can't be compiled by torch.jit.script; use torch.compile or torch.export"
-    )
+    message = "can't be compiled by torch.jit.script; use torch.compile or torch.export"
+    with pytest.warns(DeprecationWarning, match=r"torch\.jit\.script"):
+        refuses(f"^{type(net[0]).__name__} {message}$", torch.jit.script, net)
 
 
-def test_restored_layers_are_the_same_objects():
-    net, seen = nn.ModuleDict({"first": linear()}), []
-    net["second"] = net["first"]
-    layer, parameters = net["first"], list(net.parameters())
+def test_restored_layers_are_the_same_objects_with_the_parameters_as_they_are_now():
+    net, seen = nn.ModuleDict({"first": linear().eval(), "other": Conv1D(16, 16)}), []
+    layer = net["second"] = net["first"]
     layer.register_forward_hook(lambda *_: seen.append(1))
     before = vars(layer).keys()
     convert(net, "accelerate")
-    assert lcma.restore_(net) == 1
+    layer.weight = nn.Parameter(layer.weight.detach() * 1)
+    parameters = list(net.parameters())
+    assert lcma.restore_(net) == 2
     assert net["first"] is net["second"] is layer
-    assert type(layer) is nn.Linear
+    assert (type(layer), type(net["other"]), layer.training) == (nn.Linear, Conv1D, False)
     assert vars(layer).keys() == before
     assert all(one is two for one, two in zip(net.parameters(), parameters, strict=True))
     layer(torch.randn(3, 16))
     assert seen == [1]
+    assert lcma.restore_(net) == 0
 
 
-class LowRankUpdate(nn.Module):
-    """A frozen layer with an update of low rank; the base class of wrappers that read the layer's weight."""
+class Update(nn.Module):
+    """A layer below this name, and an update of low rank; the base class of wrappers that read the layer's weight."""
 
-    def __init__(self, base):
+    def __init__(self, **layers):
         super().__init__()
-        self.base = base
+        for name, layer in layers.items():
+            setattr(self, name, layer)
         self.down, self.up = nn.Parameter(torch.randn(2, 16)), nn.Parameter(torch.zeros(16, 2))
-        nn.init.normal_(self.base.weight)
 
     def forward(self, x):
         return self.base(x) + x @ self.down.T @ self.up.T
 
 
-class Calls(LowRankUpdate):
-    pass
+def by_local_names(self, x):
+    layer = self.base
+    bias = layer.bias
+    return functional.linear(x, layer.weight + self.up @ self.down, bias)
 
 
-class Reads(LowRankUpdate):
-    def forward(self, x):
-        return functional.linear(x, self.base.weight + self.up @ self.down, self.base.bias)
+@torch.no_grad()
+def merge(self):
+    self.base.weight += self.up @ self.down
 
 
-class ReadsByName(LowRankUpdate):
-    def forward(self, x):
-        layer = self.base
-        bias = layer.bias
-        return functional.linear(x, layer.weight + self.up @ self.down, bias)
+def of_elements(self, x):
+    for one in self.layers:
+        x = functional.linear(x, one.weight, one.bias)
+    return functional.linear(x, self.layers[-1].weight)
 
 
-class Merges(LowRankUpdate):
-    @torch.no_grad()
-    def merge(self):
-        self.base.weight += self.up @ self.down
+def in_lists(self, x):
+    return x + sum(one.weight.sum() for one in self.layers) + max([one.weight.max() for one in self.layers])
 
 
-class HasWeight(LowRankUpdate):
-    @property
-    def weight(self):
-        return self.base.weight
+def chosen(self, name):
+    layer = self.get_submodule(str(name))
+    return layer.weight
 
 
-class AsksDtype(LowRankUpdate):
-    def forward(self, x):
-        return super().forward(x.to(self.base.weight.dtype))
+def of_children(self, x):
+    for _, child in self.named_children():
+        x = functional.linear(x, child.weight)
+    return x
 
 
-class ReadsElements(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleList([linear(), linear()])
-
-    def forward(self, x):
-        for one in self.layers:
-            x = functional.linear(x, one.weight, one.bias)
-        return functional.linear(x, self.layers[-1].weight)
+def forward(product):
+    return {"forward": product}
 
 
-class ReadsKeys(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layers = nn.ModuleDict({"up": nn.Sequential(linear())})
-
-    def forward(self, x):
-        return functional.linear(x, self.layers["up"][0].weight)
-
-
-class ReadsInLists(ReadsElements):
-    def forward(self, x):
-        return x + sum(one.weight.sum() for one in self.layers) + max([one.weight.max() for one in self.layers])
-
-
-class ReadsBelow(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = Around(linear())
-
-    def forward(self, x):
-        return functional.linear(x, self.inner.fc.weight)
+BY_BASE = forward(lambda self, x: functional.linear(x, self.base.weight + self.up @ self.down, self.base.bias))
+READERS = [
+    ("base", BY_BASE),
+    ("base", forward(by_local_names)),
+    ("base", forward(of_children)),
+    ("base", forward(lambda self, x: x + sum(child.weight.sum() for _, child in self.named_children()))),
+    ("base", forward(lambda self, x: functional.linear(x, getattr(self, "ba" + "se").weight))),
+    ("base", {"chosen": chosen, **forward(lambda self, x: functional.linear(x, self.chosen("base")))}),
+    ("base", forward(lambda self, x: Update.forward(self, x.to(self.base.weight.dtype)))),
+    ("base", {"merge": merge}),
+    ("base", {"weight": property(lambda self: self.base.weight)}),
+    ("layers.0", forward(of_elements)),
+    ("layers.1", forward(in_lists)),
+    ("layers.up.0", forward(lambda self, x: functional.linear(x, self.layers["up"][0].weight))),
+    ("inner.fc", forward(lambda self, x: functional.linear(x, self.inner.fc.weight))),
+]
+"""The layer's name in a module, and methods of the module, of which the first reads the layer's weight."""
 
 
-class LooksUp(LowRankUpdate):
-    def forward(self, x):
-        return functional.linear(x, getattr(self, "ba" + "se").weight)
+def wrapped(layer, methods, base=Update):
+    """A wrapper with a layer of this name, whose class has these methods."""
+    within = {
+        "base": linear(),
+        "layers.0": nn.ModuleList([linear()]),
+        "layers.1": nn.ModuleList([linear(), linear()]),
+        "layers.up.0": nn.ModuleDict({"up": nn.Sequential(linear())}),
+        "inner.fc": Around(linear()),
+    }
+    return type("Reader", (base,), methods)(**{layer.partition(".")[0]: within[layer]})
 
 
-class LooksUpBelow(LowRankUpdate):
-    def forward(self, x):
-        return functional.linear(x, self.chosen("base"))
-
-    def chosen(self, name):
-        layer = self.get_submodule(str(name))
-        return layer.weight
-
-
-class LoopsOverNames(LowRankUpdate):
-    def forward(self, x):
-        return x + sum(child.weight.sum() for _, child in self.named_children())
-
-
-class LoopsOverChildren(LowRankUpdate):
-    def forward(self, x):
-        for _, child in self.named_children():
-            x = functional.linear(x, child.weight)
-        return x
-
-
-@pytest.mark.parametrize("name", table(__file__, "readers"))
-def test_weights_that_a_module_above_reads_are_not_replaced(name):
-    wrapper, (layer, method) = globals()[name], table(__file__, "readers")[name]
-    net = nn.Sequential(wrapper(linear()) if issubclass(wrapper, LowRankUpdate) else wrapper(), linear())
-    x = torch.randn(3, 16)
+@pytest.mark.parametrize(("layer", "methods"), READERS)
+def test_weights_that_a_module_above_reads_are_not_replaced(layer, methods):
+    net, x = nn.Sequential(wrapped(layer, methods), linear()), torch.randn(3, 16)
     wanted = net[0](x)
     found = reasons(net, "low-rank")
-    assert found[f"0.{layer}"] == f"{name}.{method} reads its weight"
+    assert found[f"0.{layer}"] == f"Reader.{next(iter(methods))} reads its weight"
     assert found["1"] is None
     torch.testing.assert_close(net[0](x), wanted)
     assert {one.refused for one in lcma.accelerate_(nn.Sequential(copy.deepcopy(net[0])))} == {None}
 
 
-class LooksUpToPrint(LowRankUpdate):
-    def norms(self):
-        return {name: child.weight.norm() for name, child in self.named_children()}
+def norms(self):
+    return {name: child.weight.norm() for name, child in self.named_children()}
 
 
 def test_only_methods_and_hooks_that_can_run_hinder():
-    assert reasons(nn.Sequential(LooksUpToPrint(linear())), "low-rank") == {"0.base": None}
-    net = nn.Sequential(CallsInstead(linear()), Extends(linear()))
-    assert reasons(net, "low-rank") == {"0.base": None, "1.base": "Extends.forward reads its weight"}
-    net = nn.Sequential(Around(linear()))
-    net[0].register_forward_hook(lambda module, _, y: y + module.fc.weight.sum())
-    assert reasons(net, "low-rank") == {"0.fc": "Around.forward_hooks[0] reads its weight"}
-    net = nn.Sequential(Calls(linear()))
-    assert reasons(net, "low-rank") == {"0.base": None}
-    assert net(torch.randn(3, 16)).shape == (3, 16)
-    net = nn.Sequential(Around(linear()))
-    around = net[0]
-    around.forward = lambda x: functional.linear(x, around.fc.weight)
-    assert reasons(net, "low-rank") == {"0.fc": "Around.forward reads its weight"}
-
-
-class CallsInstead(Reads):
-    def forward(self, x):
-        return self.base(x)
-
-
-class Extends(Reads):
-    def forward(self, x):
-        return super().forward(x) + 1
+    reads = type("Reads", (Update,), BY_BASE)
+    instead, extends = forward(lambda self, x: self.base(x)), forward(lambda self, x: reads.forward(self, x) + 1)
+    first = wrapped("base", {"norms": norms})
+    net = nn.Sequential(first, wrapped("base", instead, reads), wrapped("base", extends, reads))
+    assert reasons(net, "low-rank") == {"0.base": None, "1.base": None, "2.base": "Reader.forward reads its weight"}
+    hooked, replaced, plain = Around(linear()), Around(linear()), wrapped("base", {})
+    hooked.register_forward_hook(lambda module, _, y: y + module.fc.weight.sum())
+    replaced.forward = lambda x: functional.linear(x, replaced.fc.weight)
+    assert reasons(nn.Sequential(hooked, replaced, plain), "low-rank") == {
+        "0.fc": "Around.forward_hooks[0] reads its weight",
+        "1.fc": "Around.forward reads its weight",
+        "2.base": None,
+    }
+    assert plain(torch.randn(3, 16)).shape == (3, 16)

@@ -1,10 +1,15 @@
-"""Products by schemes and einsum of any size, dtype, layout and batch, into `out`, and with prepared operands."""
+"""Products by schemes and einsum of any size, dtype, layout and batch, into `out`, and with prepared operands.
+
+int8 products state the range of their entries, as wider integers may.
+"""
 
 from __future__ import annotations
 
+import itertools
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +18,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lcma
-from lcma.kernels import Prepared, Request, matmul, plan_for
+from lcma.errors import LcmaError
+from lcma.kernels import Pool, Prepared, Request, matmul, plan_for
+from lcma.kernels.codegen.programs import program_for
+from lcma.kernels.cpu.leaf import DEPTH, Leaf
 from lcma.kernels.cpu.slabs import Slabs
+from lcma.kernels.overflow import largest_allowed, reach
 from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target
 
-from ..refusal import refuses
+from ..refusal import refuses, refuses_with
 from .cases import array, each
 
 GENERAL = Target.general(2, 2, 2)
@@ -100,18 +109,9 @@ def test_fractions_and_a_scheme_for_every_level(classical, draw, holds, strassen
 def test_the_same_bits_in_every_run_and_thread(strassen, draw):
     a, b = draw((300, 200), "float32"), draw((200, 700), "float32")
     expected = matmul(a, b, strassen, 2)
-    results = [None] * 4
-
-    def work(i):
-        results[i] = [matmul(a, b, strassen, 2) for _ in range(3)]
-
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for result in results:
-        assert all(np.array_equal(one, expected) for one in result)
+    with ThreadPoolExecutor(4) as threads:
+        for result in threads.map(lambda _: matmul(a, b, strassen, 2), range(12)):
+            np.testing.assert_array_equal(result, expected)
 
 
 @each("a, b", __file__, "numpys", a=array, b=array)
@@ -136,8 +136,7 @@ def test_a_wrong_environment_or_scheme_is_refused(strassen, monkeypatch):
     refuses("a must be an array of numbers, not ndarray of shape", matmul, np.array(["x"]), np.array(["y"]))
     refuses("lift it to Z first", matmul, a, a, Scheme.from_arrays(GENERAL, *factors, Z2))
     factors[2][0, 0, 0] = 2
-    with pytest.raises(lcma.VerificationError):
-        matmul(a, a, Scheme.from_arrays(GENERAL, *factors))
+    refuses_with(lcma.VerificationError, "equations fail", matmul, a, a, Scheme.from_arrays(GENERAL, *factors))
 
 
 def test_levels_without_a_scheme_are_refused_before_anything_is_measured(monkeypatch):
@@ -186,8 +185,7 @@ def test_the_sums_are_made_once(strassen, draw, no_rates, monkeypatch):
 
 def test_what_cannot_be_prepared_or_does_not_fit_is_refused(strassen):
     prepared = Prepared(np.ones((4, 4)), 4, strassen)
-    with pytest.raises(lcma.PlanError, match="inner sizes differ"):
-        np.ones((4, 5)) @ prepared
+    refuses("inner sizes differ", lambda: np.ones((4, 5)) @ prepared)
     b = np.ones((8, 8))
     looped = plan_for(Request(8, 8, 8, "float64"), strassen, strategy="scheme:loop").build()
     refuses(r"use batch(ed)? or tasks", looped.prepare, b)
@@ -236,13 +234,11 @@ def equations(draw):
     output = draw(st.permutations(known))[: draw(st.integers(0, len(known)))]
     sizes = {letter: draw(st.integers(0, 4)) for letter in known}
     ones = draw(st.sets(st.integers(0, 30), max_size=2))  # places that are of size 1, and repeated
-    shapes, place = [], 0
-    for labels in inputs:
-        shape = []
-        for letter in labels:
-            shape.append(1 if place in ones and labels.count(letter) == 1 else sizes[letter])
-            place += 1
-        shapes.append(shape)
+    place = itertools.count()
+    shapes = [
+        [1 if next(place) in ones and labels.count(letter) == 1 else sizes[letter] for letter in labels]
+        for labels in inputs
+    ]
     return ",".join("".join(labels) for labels in inputs) + "->" + "".join(output), shapes
 
 
@@ -260,12 +256,98 @@ def test_any_equation_gives_numpys_result(found, dtype):
 
 def test_tensors_have_torchs_results_and_gradients():
     torch = pytest.importorskip("torch")
+    from .gradients import same_gradients
+
     for equation in EXAMPLES[:2] + EXAMPLES[3:6] + EXAMPLES[11:14] + EXAMPLES[16:17]:
         given = [torch.tensor(array, requires_grad=True) for array in operands(equation)]
-        other = [one.detach().clone().requires_grad_() for one in given]
-        result, wanted = lcma.einsum(equation, *given, scheme="strassen"), torch.einsum(equation, *other)
-        torch.testing.assert_close(result, wanted)
-        result.sin().sum().backward()
-        wanted.sin().sum().backward()
-        for one, two in zip(given, other, strict=True):
-            torch.testing.assert_close(one.grad, two.grad)
+        same_gradients(partial(lcma.einsum, equation, scheme="strassen"), partial(torch.einsum, equation), given)
+
+
+def exactly(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a.astype(np.int64) @ b.astype(np.int64)
+
+
+def narrow(rng: np.random.Generator, shape: tuple[int, ...], largest: int) -> np.ndarray:
+    """Entries at the ends of the range for the most part: there overflows show."""
+    values = rng.integers(-largest, largest + 1, shape)
+    return np.where(rng.random(shape) < 0.7, np.sign(values) * largest, values).astype(np.int8)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.tuples(*[st.integers(0, 23)] * 3), st.sampled_from([(1, 63), (2, 31), (3, 15)]), st.data())
+def test_products_at_the_end_of_the_range_are_exact(strassen, sizes, level_and_largest, data):
+    (m, k, n), (levels, largest) = sizes, level_and_largest
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    a, b = narrow(rng, (m, k), largest), narrow(rng, (k, n), largest)
+    if data.draw(st.booleans()):
+        a = np.asfortranarray(a)
+    if data.draw(st.booleans()):
+        b = b[::-1, ::-1]
+    out = np.empty((n, m), np.int32).T if data.draw(st.booleans()) else None
+    c = matmul(a, b, strassen, levels, out, max_abs=largest)
+    assert c.dtype == np.int32
+    assert out is None or c is out
+    np.testing.assert_array_equal(c, exactly(a, b))
+
+
+@pytest.mark.parametrize("levels", [0, None, 1])
+def test_a_long_inner_size_and_a_batch(strassen, levels):
+    rng = np.random.default_rng(levels)
+    a, b = narrow(rng, (3, 4, 2 * DEPTH + 5), 63), narrow(rng, (2 * DEPTH + 5, 6), 63)
+    scheme = "auto" if levels is None else strassen
+    np.testing.assert_array_equal(matmul(a, b, scheme, levels, max_abs=63), exactly(a, b))
+
+
+def test_int8_is_used_whole_and_blocks_that_leave_int32_come_back():
+    a = np.full((3, DEPTH + 1), -128, np.int8)
+    np.testing.assert_array_equal(matmul(a, a.T, max_abs=128), exactly(a, a.T))
+    # An element of H may be larger than any of C: it overflows, and so does what takes it away again.
+    leaf, pool = Leaf((1, 1 << 18, 1), "int8"), Pool()
+    a = np.full((1, 1 << 18), 127, np.int8)
+    out = np.zeros((1, 1), np.int32)
+    with pool.take(leaf.workspace(1)) as arena:
+        leaf.run(a, a.T, out, arena)
+    assert int(out[0, 0]) == (127 * 127 * (1 << 18) + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+def test_the_rule_is_that_of_the_coefficients(strassen):
+    # a b = 3 (a b) - 2 (a b), the sums of B made of 2 b.
+    factors = [[[1]], [[1]]], [[[1]], [[2]]], [[[3]], [[-1]]]
+    program, scaled = program_for(strassen), Scheme.from_arrays(Target.general(1, 1, 1), *factors)
+    assert [side.factor for side in reach(program)] == [2, 2]
+    assert [side.factor for side in reach(program.nested({op.kind: program for op in program.products}))] == [4, 4]
+    assert [(side.factor, side.summed) for side in reach(program_for(scaled))] == [(1, False), (2, True)]
+    assert largest_allowed(program, Request(8, 8, 8, "int8", max_abs=1)) == 63
+    # k L^2 of an element of C: 2^20 times 45^2 is less than 2^31, 2^20 times 46^2 is more.
+    assert largest_allowed(program, Request(8, 1 << 20, 8, "int8", max_abs=1)) == 45
+    assert largest_allowed(program, Request(8, 1 << 20, 8, "int32", max_abs=1)) == 45
+    rng = np.random.default_rng(3)
+    a, b = narrow(rng, (5, 7), 63), narrow(rng, (7, 4), 63)
+    np.testing.assert_array_equal(matmul(a, b, scaled, max_abs=63), exactly(a, b))
+    refuses(": 63 is the largest", matmul, a, b, scaled, max_abs=64)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_wider_integers_are_bounded_by_c_alone(strassen, dtype):
+    most = {"int32": 2**15, "int64": 2**31}[dtype] - 1  # k = 2
+    a = np.full((2, 2), most, dtype)
+    executor = plan_for(Request.of(a, -a, max_abs=most), strassen, strategy="scheme:batched").build()
+    np.testing.assert_array_equal(executor.run(a, -a), a @ -a)
+    refuses(f"{most} is the largest", matmul, a, a, strassen, max_abs=most + 1)
+
+
+def test_a_refusal_is_of_every_strategys_reasons_the_one_that_matters(strassen):
+    a = np.full((4, 4), -30, np.int8)
+    for limits in ({}, {"max_abs": 64}, {"max_abs": 29}):
+        with pytest.raises(LcmaError, match=r"magnitude|entries up to") as caught:
+            matmul(a, a, strassen, 1, **limits)
+        assert "mask" not in str(caught.value)
+
+
+def test_workspace_is_exact(strassen, build_with):
+    rng = np.random.default_rng(2)
+    a, b = narrow(rng, (37, 29), 31), narrow(rng, (29, 41), 31)
+    found = plan_for(Request.of(a, b, max_abs=31), strassen, 2)
+    pool = Pool(poison=True)
+    np.testing.assert_array_equal(build_with(found, pool).run(a, b), exactly(a, b))
+    assert pool.high_water == found.workspace

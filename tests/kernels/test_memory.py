@@ -1,8 +1,6 @@
 """Plans when memory is short, where nothing can be written, and files for the next process."""
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 
@@ -55,7 +53,6 @@ def test_auto_takes_a_leaner_plan_and_says_why(decide, scarce):
     lean = decide(kept_bytes=plenty.plan.workspace // 3)
     assert lean.plan.workspace <= plenty.plan.workspace // 3
     assert any("kept between calls" in reason for _, reason in lean.refused)
-    plenty = decide()
     scarce(plenty.plan.workspace // 3)
     lean = decide()
     assert lean.plan.candidate.strategy == "scheme"
@@ -142,9 +139,8 @@ assert np.abs(got - wanted).max() < 1e-2
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
-def test_a_process_at_its_memory_limit_continues(home):
-    environment = {**os.environ, "LCMA_HOME": str(home), "LCMA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    subprocess.run([sys.executable, "-c", LIMITED], check=True, env=environment)
+def test_a_process_at_its_memory_limit_continues(home, new_process):
+    new_process(LIMITED, LCMA_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 
 PRODUCTS = """
@@ -174,18 +170,14 @@ assert lcma.kernels.plan_for(lcma.kernels.Request.of(a, a)).candidate.source is 
     "case",
     ["full", *(pytest.param(x, marks=pytest.mark.slow) for x in ("full, and no temporary directory", "no folder"))],
 )
-def test_products_by_schemes_go_on(tmp_path, case):
-    home = tmp_path / "home"
-    if case == "no folder":
-        (tmp_path / "file").write_text("")
-        home = tmp_path / "file" / "home"
-    environment = {**os.environ, "LCMA_HOME": str(home)}
+def test_products_by_schemes_go_on(home, new_process, case):
+    environment = {"PYTHONWARNINGS": "error"}
     if "temporary" in case:
-        environment["TMPDIR"] = str(tmp_path / "none")
-    command = [sys.executable, "-W", "error", "-c", PRODUCTS, *case.replace(",", "").split()]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+        environment["TMPDIR"] = str(home / "none")
+    if case == "no folder":
+        home.write_text("")
+        environment["LCMA_HOME"] = str(home / "home")
+    new_process(PRODUCTS, *case.replace(",", "").split(), **environment)
 
 
 @pytest.fixture
@@ -269,13 +261,8 @@ def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the
     assert len(scheme_pool().entries) > len(first.entries)
     path = pool_table._path(pool_table.catalogue_stamp())
     good = json.loads(path.read_text())
-    for damage in (
-        "{",
-        "[]",
-        json.dumps({**good, "costs": good["costs"][:-1]}),
-        json.dumps({**good, "entries": 7}),
-        json.dumps({**good, "dominated": float("inf")}),
-    ):
+    changes = {"costs": good["costs"][:-1]}, {"entries": 7}, {"dominated": float("inf")}
+    for damage in ("{", "[]", *(json.dumps({**good, **change}) for change in changes)):
         path.write_text(damage)
         assert pool_table.read_table(pool_table.catalogue_stamp()) is None
     forgetful()

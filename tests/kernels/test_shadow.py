@@ -1,9 +1,8 @@
 """Classes that gradients have met are decided by shadow calls, on this processor."""
 
-import os
 import threading
 import time
-import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -91,11 +90,16 @@ def test_classes_of_gradients_are_decided_on_demand_stored_and_used(learner, bus
     assert lcma.learn() == []
 
 
-def test_idle_time_decides_the_same_classes(learner, monkeypatch, wait_for):
+@pytest.fixture
+def idle(monkeypatch):
+    """The process is idle between calls of products."""
     monkeypatch.setattr(shadow, "IDLE_SECONDS", 0.02)
     monkeypatch.setattr(shadow, "is_idle", lambda called, *_: not called)
-    monkeypatch.setattr(shadow, "may_start", lambda spent, elapsed: True)
-    monkeypatch.setattr(shadow, "may_go_on", lambda spent, elapsed: True)
+
+
+def test_idle_time_decides_the_same_classes(learner, idle, monkeypatch, wait_for):
+    for may in ("may_start", "may_go_on"):
+        monkeypatch.setattr(shadow, may, lambda spent, elapsed: True)
     step()
     step()
     wait_for(lambda: learner.shadow.queue._met and not learner.shadow.queue.waiting())
@@ -104,9 +108,7 @@ def test_idle_time_decides_the_same_classes(learner, monkeypatch, wait_for):
     step()
 
 
-def test_nothing_is_decided_in_idle_time_beyond_its_share(learner, monkeypatch):
-    monkeypatch.setattr(shadow, "IDLE_SECONDS", 0.01)
-    monkeypatch.setattr(shadow, "is_idle", lambda called, *_: not called)
+def test_nothing_is_decided_in_idle_time_beyond_its_share(learner, idle, monkeypatch):
     monkeypatch.setattr(shadow, "may_start", lambda spent, elapsed: False)
     step()
     step()
@@ -137,10 +139,8 @@ def test_classes_of_pauses_limits_and_rings_are_not_queued_and_those_of_factors_
     assert not learner.shadow.queue._met
     with learning.deferred():
         for options in ({"max_error": 1.0}, {"max_workspace": 1 << 30}, {"ring": "GF(7)"}):
-            a, b = (
-                np.ones(shape, np.float32 if "ring" not in options else np.int64) for shape in (SIZES[:2], SIZES[1:])
-            )
-            lcma.matmul(a, b, **options)
+            dtype = np.int64 if "ring" in options else np.float32
+            lcma.matmul(*(np.ones(shape, dtype) for shape in (SIZES[:2], SIZES[1:])), **options)
     assert learner.shadow.queue.known() == []
     layer, x = lcma.LowRankLinear(64, 48, 8), torch.randn(40, 64, requires_grad=True)
     for _ in range(2):
@@ -190,36 +190,21 @@ def test_an_interrupted_decision_goes_on_with_the_next_one(waiting, monkeypatch)
 
 
 def test_calls_of_other_threads_are_right_while_classes_are_decided(waiting):
-    failures = []
-
-    def work():
-        try:
-            for seed in range(5):
-                step(seed=seed)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    found = lcma.learn()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert {one.request.shape for one in found} == shapes()
+    with ThreadPoolExecutor(3) as pool:
+        others = [pool.submit(lambda: [step(seed=seed) for seed in range(5)]) for _ in range(3)]
+        assert {one.request.shape for one in lcma.learn()} == shapes()
+    for other in others:
+        other.result()
 
 
-def test_a_forked_child_starts_without_the_queue_and_fills_its_own(waiting):
-    assert waiting.shadow._thread is not None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Python 3.12 warns of forks beside threads
-        child = os.fork()
-    if child == 0:
+def test_a_forked_child_starts_without_the_queue_and_fills_its_own(waiting, in_a_child):
+    def starts_anew():
         fresh = not waiting.shadow.queue._met and waiting.shadow._thread is None
-        key = (Request(*SIZES), 1)
-        waiting.shadow.meet(key, 2)
-        os._exit(0 if fresh and waiting.shadow._thread.is_alive() else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        waiting.shadow.meet((Request(*SIZES), 1), 2)
+        return fresh and waiting.shadow._thread.is_alive()
+
+    assert waiting.shadow._thread is not None
+    assert in_a_child(starts_anew)
 
 
 def test_without_a_thread_classes_are_decided_on_demand(learner, monkeypatch):

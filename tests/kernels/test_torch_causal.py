@@ -1,8 +1,9 @@
-"""Triangular products of tensors, and attention: values, derivatives of every mode and order, levels."""
+"""Triangular and masked products of tensors, and attention: values, derivatives of every mode and order, levels."""
 
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 import torch
 from torch.library import opcheck
@@ -11,23 +12,22 @@ from torch.utils.flop_counter import FlopCounterMode
 import lcma
 from lcma.kernels import Request, executor_for
 from lcma.kernels.causal import cuda, naive
+from lcma.kernels.causal.block_masks import kinds_of
 from lcma.kernels.causal.candidates import TriangularSource, scheme_names, stable_scheme_names
 from lcma.kernels.causal.naive import plain
 from lcma.kernels.cuda import level as cuda_level
 from lcma.kernels.cuda import requests, triangular_products
 from lcma.kernels.cuda.requests import request_of
 from lcma.kernels.request import structures_of
-from lcma.kernels.torch import triangular
+from lcma.kernels.torch import masked, triangular
 from lcma.kernels.triangular import causal_pv, causal_qk, masked_matmul, syrk, trmm
-from lcma.schemes_db.symmetry import SIDES, Triangle
+from lcma.schemes_db.symmetry import SIDES, Triangle, derive
 
 from ..refusal import refuses, refuses_with
-from .gradients import drawn, same_gradients
+from .cases import present
+from .gradients import compiles, drawn, every_derivative, same_gradients, same_hessians
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
-
-gradcheck = partial(torch.autograd.gradcheck, fast_mode=True)
-gradgradcheck = partial(torch.autograd.gradgradcheck, fast_mode=True)
 
 HEADS = [(1, 1, 4, 4, 3), (2, 1, 4, 4, 2), (2, 1, 5, 4, 2), (1, 1, 4, 5, 2)]
 """Heads, heads that share, rows, columns, width."""
@@ -57,14 +57,21 @@ def on_either(request):
     return request.param
 
 
+def integers(*shape):
+    return torch.randint(-9, 10, shape).double()
+
+
+def repeated(x, like):
+    """The matrices of x, each for all heads that share it."""
+    return x if x.ndim < 3 else x.repeat_interleave(like.shape[-3] // x.shape[-3], -3)
+
+
 def plain_qk(q, k):
-    wide = k if k.ndim < 3 else k.repeat_interleave(q.shape[-3] // k.shape[-3], -3)
-    return (q @ wide.mT).tril()
+    return (q @ repeated(k, q).mT).tril()
 
 
 def plain_pv(p, v):
-    wide = v if v.ndim < 3 else v.repeat_interleave(p.shape[-3] // v.shape[-3], -3)
-    return p.tril() @ wide
+    return p.tril() @ repeated(v, p)
 
 
 def plain_trmm(a, b, side, lower, transposed, unit):
@@ -78,12 +85,9 @@ def plain_trmm(a, b, side, lower, transposed, unit):
 @pytest.mark.parametrize("sizes", HEADS)
 def test_every_derivative_of_qk_and_pv(on_either, sizes):
     heads, shared, rows, cols, width = sizes
-    q, k = drawn(heads, rows, width), drawn(shared, cols, width)
-    p, v = drawn(heads, rows, cols), drawn(shared, cols, width)
-    for product, operands in ((causal_qk, (q, k)), (causal_pv, (p, v))):
-        one = partial(product, strategy="strips")
-        assert gradcheck(one, operands, check_forward_ad=True, check_batched_grad=on_either == "cpu")
-        assert gradgradcheck(one, operands, fast_mode=True, check_fwd_over_rev=True)
+    q, p, k = drawn(heads, rows, width), drawn(heads, rows, cols), drawn(shared, cols, width)
+    for product, left in ((causal_qk, q), (causal_pv, p)):
+        every_derivative(partial(product, strategy="strips"), (left, k), check_batched_grad=on_either == "cpu")
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -95,23 +99,19 @@ def test_every_derivative_of_trmm(on_either, side, unit):
             options = {"side": side, "lower": lower, "transposed": transposed, "unit": unit}
             ours = partial(trmm, strategy="strips", **options)
             same_gradients(ours, partial(plain_trmm, **options), (a, b))
-            assert gradcheck(ours, (a, b), check_forward_ad=True)
-            assert gradgradcheck(ours, (a, b), fast_mode=True)
+            every_derivative(ours, (a, b))
 
 
 @pytest.mark.parametrize("lower", [False, True])
 def test_every_derivative_of_syrk(on_either, lower):
-    a = drawn(2, 4, 3)
     for transposed in (False, True):
-        ours = partial(syrk, lower=lower, transposed=transposed, strategy="strips")
-        assert gradcheck(ours, (a,), check_forward_ad=True)
-        assert gradgradcheck(ours, (a,), fast_mode=True, check_fwd_over_rev=True)
+        every_derivative(partial(syrk, lower=lower, transposed=transposed, strategy="strips"), (drawn(2, 4, 3),))
 
 
-CHOICES = [{}, {"strategy": "strips"}, {"scheme": "eca-stage1"}, {"scheme": "4x4x4-tri-out-r34"}]
+SCHEMES = "eca-stage1", "4x4x4-tri-out-r34", "2x2x2-tri-left-r6"
 
 
-@pytest.mark.parametrize("choice", [*CHOICES, {"scheme": "2x2x2-tri-left-r6"}], ids=str)
+@pytest.mark.parametrize("choice", [{}, {"strategy": "strips"}, *({"scheme": name} for name in SCHEMES)], ids=str)
 def test_gradients_by_each_strategy(on_either, choice):
     if on_either == "gpu" and not choice:
         return  # its kernel needs one
@@ -122,11 +122,9 @@ def test_gradients_by_each_strategy(on_either, choice):
         same_gradients(partial(causal_pv, **choice), plain_pv, (p, k))
     a, b = drawn(32, 32), drawn(32, 8)
     for transposed in (False, True):
-        options = {"lower": True, "transposed": transposed, "unit": transposed}
-        for side, other in (("left", b), ("right", b.detach().mT.clone().requires_grad_())):
-            same_gradients(
-                partial(trmm, side=side, **options, **choice), partial(plain_trmm, side=side, **options), (a, other)
-            )
+        for side, other in (("left", b), ("right", drawn(8, 32))):
+            options = {"side": side, "lower": True, "transposed": transposed, "unit": transposed}
+            same_gradients(partial(trmm, **options, **choice), partial(plain_trmm, **options), (a, other))
     same_gradients(partial(syrk, **choice), lambda x: (x @ x.mT).tril(), (b,))
 
 
@@ -151,7 +149,7 @@ def test_complex_operands_integers_and_halves():
     same_gradients(causal_qk, lambda x, y: (x @ y.mT).tril(), (q, k))
     same_gradients(causal_pv, lambda x, y: x.tril() @ y, (q, k))
     same_gradients(syrk, lambda x: (x @ x.mT).tril(), (a,))
-    assert gradcheck(partial(trmm, side="right", transposed=True), (a, k), check_forward_ad=True)
+    every_derivative(partial(trmm, side="right", transposed=True), (a, k))
     a = torch.randint(-9, 9, (6, 6))
     assert torch.equal(trmm(a, a), a.tril() @ a)
     for dtype in (torch.float16, torch.bfloat16):
@@ -173,24 +171,18 @@ def test_transforms_of_torch_func_and_one_graph():
     def theirs(x):
         return plain_qk(x, k).sin().sum()
 
-    func = torch.func
-    torch.testing.assert_close(func.jvp(ours, (q,), (q,)), func.jvp(theirs, (q,), (q,)))
-    for outer in (func.jacfwd, func.jacrev):
-        for inner in (func.jacfwd, func.jacrev):
-            torch.testing.assert_close(outer(inner(ours))(q), outer(inner(theirs))(q))
+    torch.testing.assert_close(*(torch.func.jvp(one, (q,), (q,)) for one in (ours, theirs)))
+    same_hessians(ours, theirs, q)
     many, wide = drawn(2, 5, 3, grad=False), drawn(4, 3, 2, grad=False)
     mapped = torch.vmap(causal_qk, in_dims=(0, 2))(many, wide)
     torch.testing.assert_close(mapped, torch.vmap(plain_qk, in_dims=(0, 2))(many, wide))
     shared = torch.vmap(causal_qk, in_dims=(0, None))(many, drawn(3, 4, 3, grad=False))
     assert shared.shape == (2, 3, 5, 4)
-    heads, shared, rows, cols, width = HEADS[2]
-    q, k, v = drawn(heads, rows, width), drawn(shared, cols, width), drawn(shared, cols, width)
 
     def both(q, k, v):
         return causal_pv(causal_qk(q, k, strategy="strips").sin(), v, strategy="strips")
 
-    torch._dynamo.reset()
-    same_gradients(torch.compile(both, fullgraph=True, backend="aot_eager"), both, (q, k, v))
+    compiles(both, drawn(2, 5, 2), drawn(1, 4, 2), drawn(1, 4, 2))
 
 
 def test_the_operators_are_sound_and_compile():
@@ -205,12 +197,7 @@ def test_the_operators_are_sound_and_compile():
     opcheck(torch.ops.lcma.masked_mm.default, (a, b, mask.to(torch.int8), "out"))
     left = drawn(8, 8), drawn(8, 2), mask.to(torch.int8), "left"
     opcheck(torch.ops.lcma.masked_mm.default, left, test_utils=("test_schema", "test_faketensor"))
-    torch._dynamo.reset()
-
-    def curved(x, y):
-        return masked_matmul(x, y, mask).sin()
-
-    same_gradients(torch.compile(curved, fullgraph=True, backend="aot_eager"), curved, (a, b))
+    compiles(lambda x, y: masked_matmul(x, y, mask).sin(), a, b)
 
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
@@ -229,44 +216,28 @@ def test_like_torch_forward_and_backward(choice, sizes):
 
 
 def test_derivatives_of_attention_with_bias_sinks_and_dropout():
-    torch.manual_seed(1)
     q, k, v = drawn(1, 4, 6, 3), drawn(1, 2, 5, 3), drawn(1, 2, 5, 3)
-    bias, sinks = drawn(4, 6, 5), drawn(4)
-
-    def biased(q, k, v, bias, sinks):
-        return lcma.causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, scale=0.7, strategy="products")
+    products, ours = (partial(lcma.causal_attention, enable_gqa=True, strategy=one) for one in ("products", "strips"))
 
     def dropped(q, k, v):
         torch.manual_seed(2)
-        return lcma.causal_attention(q, k, v, dropout_p=0.3, enable_gqa=True, strategy="products")
+        return products(q, k, v, dropout_p=0.3)
 
-    assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks), fast_mode=True)
+    def biased(attention, q, k, v, bias, sinks):
+        return attention(q, k, v, bias, sinks=sinks)
+
+    scaled = partial(biased, partial(products, scale=0.7))
+    assert torch.autograd.gradcheck(scaled, (q, k, v, drawn(4, 6, 5), drawn(4)), fast_mode=True)
     assert torch.autograd.gradcheck(dropped, (q, k, v), fast_mode=True)
     q, k, v = drawn(1, 2, 4, 3), drawn(1, 1, 5, 3), drawn(1, 1, 5, 2)
-    bias, sinks = drawn(4, 5), drawn(2)
-
-    def biased(q, k, v, bias, sinks):
-        return lcma.causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy="strips")
-
-    def masked(q, k, v):
-        return lcma.causal_attention(
-            q, k, v, torch.ones(4, 5, dtype=torch.bool).tril(1), enable_gqa=True, strategy="strips"
-        )
 
     def theirs(q, k, v):
         scores = (q @ k.mT / 3**0.5).masked_fill(torch.ones(4, 5).triu(1).bool(), -torch.inf)
         return scores.softmax(-1) @ v
 
-    def own(x):
-        return lcma.causal_attention(x, x.sin(), x, strategy="strips")
-
-    def ours(q, k, v):
-        return lcma.causal_attention(q, k, v, enable_gqa=True, strategy="strips")
-
-    assert torch.autograd.gradgradcheck(biased, (q, k, v, bias, sinks), fast_mode=True)
-    assert torch.autograd.gradcheck(biased, (q, k, v, bias, sinks), fast_mode=True, check_forward_ad=True)
-    assert torch.autograd.gradgradcheck(masked, (q, k, v), fast_mode=True)
-    assert torch.autograd.gradgradcheck(own, (drawn(5, 3),), fast_mode=True)
+    every_derivative(partial(biased, ours), (q, k, v, drawn(4, 5), drawn(2)))
+    every_derivative(partial(ours, attn_mask=torch.ones(4, 5, dtype=torch.bool).tril(1)), (q, k, v))
+    every_derivative(lambda x: ours(x, x.sin(), x), (drawn(5, 3),))
     plain = tuple(x.detach() for x in (q, k, v))
     torch.testing.assert_close(torch.func.jvp(ours, plain, plain), torch.func.jvp(theirs, plain, plain))
     jacobians = (torch.func.jacrev(product, (0, 1, 2))(*plain) for product in (ours, theirs))
@@ -276,19 +247,13 @@ def test_derivatives_of_attention_with_bias_sinks_and_dropout():
 
 @pytest.mark.parametrize("choice", ["products", "strips"])
 def test_attention_is_compiled_whole(choice):
-    torch.manual_seed(6)
-    q, k, v = drawn(1, 2, 9, 4), drawn(1, 1, 7, 4), drawn(1, 1, 7, 3)
-    sinks, bias = drawn(2), drawn(9, 7)
-
     def ours(q, k, v, bias, sinks):
         return lcma.causal_attention(q, k, v, bias, enable_gqa=True, sinks=sinks, strategy=choice)
 
-    torch._dynamo.reset()
-    same_gradients(torch.compile(ours, fullgraph=True, backend="aot_eager"), ours, (q, k, v, bias, sinks))
+    compiles(ours, drawn(1, 2, 9, 4), drawn(1, 1, 7, 4), drawn(1, 1, 7, 3), drawn(9, 7), drawn(2))
 
 
 def test_sinks_are_a_key_without_a_value_and_a_row_that_sees_nothing_is_zero():
-    torch.manual_seed(3)
     q, k, v = (drawn(2, 3, 9, 4, grad=False) for _ in range(3))
     sinks = drawn(3, grad=False)
     scores = (q @ k.mT / 2).masked_fill(torch.ones(9, 9).triu(1).bool(), -torch.inf)
@@ -306,7 +271,6 @@ def test_sinks_are_a_key_without_a_value_and_a_row_that_sees_nothing_is_zero():
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_precisions_and_autocast(dtype):
-    torch.manual_seed(4)
     q, k, v = (drawn(1, 2, 65, 16, dtype=dtype, grad=False) for _ in range(3))
     out = lcma.causal_attention(q, k, v, strategy="products")
     assert out.dtype == dtype
@@ -351,11 +315,10 @@ FEW = "2x2x2-tri-left-r6", "3x3x3-tri-left-r17", "eca-stage1", "eca-stage2", cud
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("names", [FEW, pytest.param(None, id="others", marks=pytest.mark.slow)])
 def test_every_method_ignores_entries_outside_the_triangle(side, upper, names):
-    generator = torch.Generator().manual_seed(1)
     for choice in names or {*scheme_names()} - {*FEW}:
         level = level_of(choice, Triangle(side, upper))
         m, k, n = (8 * parts for parts in level.target.shape)
-        a, b = (torch.randint(-9, 10, size, generator=generator).double() for size in ((m, k), (k, n)))
+        a, b = integers(m, k), integers(k, n)
         wanted = plain(a, b, Triangle(side, upper))
         for x in {"left": [a], "right": [b]}.get(side, []):
             x[naive.triangular(torch.ones_like(x), upper) == 0] = 77.0
@@ -367,10 +330,9 @@ def test_every_method_ignores_entries_outside_the_triangle(side, upper, names):
 def test_triangles_are_cut_into_squares_of_every_size(monkeypatch, choice, upper):
     monkeypatch.setattr(triangular_products, "DIAGONAL", 3)
     level = level_of(choice, Triangle("out", upper))
-    generator = torch.Generator().manual_seed(2)
+    m, k, n = level.target.shape
     for block in (12, 7):  # halved twice, and not at all
-        (m, k, n), size = level.target.shape, block
-        a, b = (torch.randint(-9, 10, (rows * size, 2 * k), generator=generator).double() for rows in (m, n))
+        a, b = integers(m * block, 2 * k), integers(n * block, 2 * k)
         assert torch.equal(run_level(level, a, b.mT), naive.triangular(a @ b.mT, upper))
 
 
@@ -386,7 +348,7 @@ def test_levels_have_finer_grids_and_long_sums_in_pieces(monkeypatch):
     monkeypatch.setattr(triangular_products, "_in_pieces", seen)
     for side, dtype, cut in (("left", torch.float32, 4), ("left", torch.float64, 999), ("out", torch.float32, 999)):
         level = level_of(cuda.SCHEME, Triangle(side))
-        a = torch.randint(-9, 10, (40, 40)).to(dtype)
+        a = integers(40, 40).to(dtype)
         wanted = plain(a, a, Triangle(side))
         pieces.clear()
         assert torch.equal(run_level(level, a, a), wanted)
@@ -394,17 +356,16 @@ def test_levels_have_finer_grids_and_long_sums_in_pieces(monkeypatch):
         assert max(pieces) == -(-inner // cut)
     one, two = (level_of(choice, Triangle("out")) for choice in ("eca-stage1", "eca-stage1/strassen"))
     assert two.target.shape == tuple(2 * size for size in one.target.shape)
-    a, b = (torch.randint(-9, 10, size).double() for size in ((10, 13), (13, 10)))  # no multiple of the grid: padded
+    a, b = integers(10, 13), integers(13, 10)  # no multiple of the grid: padded
     assert torch.equal(run_level(two, a, b), (a @ b).tril())
     refuses_with(lcma.CatalogError, "no scheme 'nothing'", level_of, "eca-stage1/nothing", Triangle("out"))
-    refuses("need a program on a grid 3x3x3", level_of, "eca-stage1/laderman", Triangle("out"))
+    refuses("half-out products .* need a program on a grid 3x3x3", level_of, "eca-stage1/laderman", Triangle("out"))
 
 
 @pytest.mark.parametrize("side", ["out", "left"])
 def test_the_sums_of_b_are_made_once_for_half_products_too(side):
     level = level_of(cuda.SCHEME, Triangle(side))
-    generator = torch.Generator().manual_seed(3)
-    a, b = (torch.randint(-9, 10, (2, 40, 40), generator=generator).double() for _ in range(2))
+    a, b = integers(2, 40, 40), integers(2, 40, 40)
     prepared = level.prepare(b[:1])
     out = torch.full((2, 40, 40), float("nan"), dtype=torch.float64)
     level.run(a, replace(prepared, b=torch.full_like(b[:1], float("nan"))), out)
@@ -415,7 +376,7 @@ def test_the_sums_of_b_are_made_once_for_half_products_too(side):
 def test_a_scheme_that_is_passed_runs_as_its_name_does(side):
     """A right factor is run as the left one of the transposed product, which has another program."""
     request = Request(24, 24, 24, "float64", device="cuda", structures=structures_of(Triangle(side, True)))
-    a, b = (torch.randint(-9, 10, (24, 24)).double() for _ in range(2))
+    a, b = integers(24, 24), integers(24, 24)
     wanted = plain(a, b, Triangle(side, True))
     for scheme in ("eca-stage1", lcma.resolve("eca-stage1")[0]):
         assert torch.equal(executor_for(request, scheme, strategy="scheme").run(a, b), wanted)
@@ -435,3 +396,59 @@ def test_what_memory_does_not_hold_is_computed_by_strips(monkeypatch):
         result = executor_for(request, cuda.TWO_LEVELS).run(q, k.mT)
     assert set(tried) == {(8, 8, 8)}
     torch.testing.assert_close(result, (q @ k.mT).tril())
+
+
+def masks(rows, cols):
+    """Masks of a matrix and what is inside: blocks, half blocks, elements."""
+    rng = np.random.default_rng(0)
+    blocks, elements = rng.random((3, 2)) < 0.5, rng.random((rows, cols)) < 0.3
+    blocks[1] = False  # rows without anything wanted
+    squares = [["L000", "FL00", "FFL0", "FFFL"], ["FU", "0U"]] if rows == cols else []
+    yield from ((mask, present(kinds_of(mask), (rows, cols))) for mask in (blocks, *squares))
+    yield elements, elements
+
+
+@pytest.mark.parametrize(
+    ("tile", "shape"), [(4, (16, 5, 16)), (4, (11, 4, 7)), (256, (16, 5, 16)), (256, (520, 3, 300))]
+)
+def test_runs_by_torch_are_the_masked_products(monkeypatch, tile, shape):
+    monkeypatch.setattr(masked, "TILE", tile)
+    m, k, n = shape
+    a, b, g = drawn(2, m, k, grad=False), drawn(k, n, grad=False), drawn(2, m, n, grad=False)
+    for mask, inside in masks(m, n):
+        inside = torch.from_numpy(inside)
+        kinds = kinds_of(mask)
+        wanted = (a @ b) * inside
+        torch.testing.assert_close(masked.by_runs(a, b, kinds, "out"), wanted)
+        torch.testing.assert_close(masked_matmul(a, b, mask), wanted)
+        spoiled = g.masked_fill(~inside, torch.nan)
+        torch.testing.assert_close(masked.by_runs(spoiled, b.mT, kinds, "left"), (g * inside) @ b.mT)
+
+
+@pytest.mark.parametrize("mask", [["L0", "FL"], ["FU", "0L"], np.tri(8, k=-1, dtype=bool)], ids=["L", "FU", "elements"])
+def test_every_derivative_of_a_masked_product(mask):
+    operands, product = (drawn(2, 8, 3), drawn(3, 8)), partial(masked_matmul, mask=mask)
+    every_derivative(product, operands)
+
+
+def test_masks_by_a_scheme_and_of_other_squares():
+    # Six products for the lower triangle of a product on a grid of two.
+    scheme = derive(lcma.resolve("2x2x2-tri-left-r6")[0], Triangle("out").target(2, 2, 2))
+    product = partial(masked_matmul, mask=["L0", "FL"], scheme=scheme)
+    assert torch.autograd.gradcheck(product, (drawn(2, 8, 3), drawn(3, 8)), fast_mode=True)
+    a, b = drawn(8, 3, grad=False), drawn(3, 8, grad=False)
+    for given in (scheme, (scheme, lcma.certify(scheme))):
+        torch.testing.assert_close(masked_matmul(a, b, ["L0", "FL"], scheme=given), (a @ b).tril())
+    a, b = drawn(6, 3, grad=False), drawn(3, 4, grad=False)
+    assert not masked.by_runs(a, b, kinds_of(["00L", "000", "000"]), "out").any()
+    a, b = torch.ones(8, 3), torch.ones(3, 8)
+    refuses("must be square", masked.by_runs, a, b, kinds_of(["LF"]), "out")
+    refuses("vmap", torch.vmap(masked_matmul, (None, None, 0)), a, b, torch.ones(5, 2, 2, dtype=torch.bool))
+
+
+def test_complex_gradients_and_a_mask_that_is_a_tensor():
+    a, b = drawn(8, 3, dtype=torch.complex128), drawn(3, 8, dtype=torch.complex128)
+    mask = torch.ones(4, 4, dtype=torch.bool).triu()
+    wide = mask.repeat_interleave(2, 0).repeat_interleave(2, 1)
+    for product in (masked_matmul, lambda x, y, m: torch.vmap(masked_matmul, (0, None, None))(x[None], y, m)[0]):
+        same_gradients(lambda x, y, product=product: product(x, y, mask), lambda x, y: (x @ y) * wide, (a, b))

@@ -1,7 +1,5 @@
 """The torch operator and module on the CPU: values, gradients, tracing, autocast, state; one graph of every product."""
 
-import copy
-import pickle
 from functools import partial
 
 import pytest
@@ -16,7 +14,7 @@ from lcma.kernels.torch.bilinear import is_eager
 
 from ..refusal import refuses
 from .cases import call, table
-from .gradients import drawn, same_gradients
+from .gradients import compiles, drawn, every_derivative, same_gradients, same_hessians
 
 
 @pytest.mark.parametrize("recipe", ["strassen", "2x2x3", "strassen/2x2x3"])
@@ -61,17 +59,9 @@ def test_forward_ad_and_the_transforms_of_torch_func():
         product = ours(forward_ad.make_dual(a, a), b)
         torch.testing.assert_close(forward_ad.unpack_dual(product).tangent, a @ b)
         refuses("no tangent", lcma.matmul, a, b, "strassen", out=torch.empty(4, 3, dtype=torch.float64))
-    x, y = drawn(4, 5), drawn(5, 3)
-    options = {"fast_mode": True, "check_batched_grad": True}
-    assert torch.autograd.gradcheck(ours, (x, y), check_forward_ad=True, check_batched_forward_grad=True, **options)
-    assert torch.autograd.gradgradcheck(ours, (x, y), fast_mode=True, check_fwd_over_rev=True)
-
-    def curved(product):
-        return lambda x: product(x, b).sin().sum()
-
-    for outer in (func.jacfwd, func.jacrev):
-        for inner in (func.jacfwd, func.jacrev):
-            torch.testing.assert_close(outer(inner(curved(ours)))(a), outer(inner(curved(torch.matmul)))(a))
+    batched = {"check_batched_grad": True, "check_batched_forward_grad": True}
+    every_derivative(ours, (drawn(4, 5), drawn(5, 3)), **batched)
+    same_hessians(lambda x: ours(x, b).sin().sum(), lambda x: (x @ b).sin().sum(), a)
     for shapes, dims in (
         (((2, 4, 5), (5, 3)), (0, None)),
         (((4, 5), (5, 2, 3)), (None, 1)),
@@ -90,10 +80,9 @@ def test_complex_gradients_are_torchs(dtype):
     same_gradients(lambda x, *_: layer(x), torch.nn.functional.linear, (a, layer.weight, layer.bias))
 
 
-@pytest.mark.parametrize("scheme", ["strassen", lambda: lcma.resolve("laderman")[0], lambda: ["strassen", "2x2x3"]])
+@pytest.mark.parametrize("scheme", ["strassen", lcma.resolve("laderman")[0], ["strassen", "2x2x3"]])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
 def test_matmul(scheme, dtype):
-    scheme = scheme if isinstance(scheme, str) else scheme()
     a, b = drawn(9, 10, dtype=dtype, grad=False), drawn(10, 11, dtype=dtype, grad=False)
     result = ops.matmul(a, b, scheme)
     assert result.dtype == dtype
@@ -128,11 +117,7 @@ def test_levels_and_gradients_by_a_structured_scheme():
 def test_one_graph_serves_any_m_and_gradients():
     traced = []
 
-    def backend(graph, _):
-        traced.append(graph)
-        return graph
-
-    @torch.compile(fullgraph=True, dynamic=True, backend=backend)
+    @torch.compile(fullgraph=True, dynamic=True, backend=lambda graph, _: traced.append(graph) or graph)
     def doubled(a, b):
         return 2 * ops.matmul(a, b, "strassen", 2)
 
@@ -141,23 +126,18 @@ def test_one_graph_serves_any_m_and_gradients():
         a = drawn(m, 7, grad=False)
         torch.testing.assert_close(doubled(a, b), 2 * a @ b)
     assert len(traced) == 1
-    compiled = torch.compile(lambda x, y: ops.bilinear_mm(x, y, "2x2x3").sin(), fullgraph=True, backend="aot_eager")
-    same_gradients(compiled, lambda x, y: (x @ y).sin(), (drawn(5, 7), drawn(7, 3)))
+    compiles(lambda x, y: ops.bilinear_mm(x, y, "2x2x3").sin(), drawn(5, 7), drawn(7, 3))
 
 
-def test_linear_is_a_module():
-    layer = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2)
-    x = drawn(3, 6)
-    for other in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
-        torch.testing.assert_close(other(x), layer(x))
-    fresh = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen")
-    fresh.load_state_dict(layer.state_dict())
-    torch.testing.assert_close(fresh(x), x @ layer.weight.t())
-    assert lcma.FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
+def test_a_linear_layer_has_levels_and_runs_without_data():
+    """Copies, and layers that are stored and loaded: test_linear_modules.py and test_acceleration.py."""
+    layer, x = lcma.FastLinear(6, 5, bias=False, dtype=torch.float64, scheme="strassen", levels=2), drawn(3, 6)
     assert "strassen/strassen" in repr(layer)
     refuses("GPU", layer.pack, 16)
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x), layer(x))
+    for one in (layer, compiled):
+        torch.testing.assert_close(one(x), x @ layer.weight.t())
+    assert lcma.FastLinear(6, 5, device="meta", scheme="strassen")(torch.empty(3, 6, device="meta")).shape == (3, 5)
 
 
 @pytest.mark.parametrize("recorded", [True, False], ids=["gradients", "no gradients"])

@@ -21,9 +21,11 @@ def test_interpreted_kernels_are_right(run_checks, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", ["combinations", "products", "structured"])
-def test_compiled_kernels_fit_sm_90(run_checks, tmp_path, family):
-    run_checks("checks_compiled.py", TRITON_CACHE_DIR=str(tmp_path), FAMILY=family)
+@pytest.mark.parametrize(("family", "arch"), [
+    ("combinations", "90"), ("products", "90"), ("structured", "90"), ("int8", "89"), ("int8", "80"),
+])  # fmt: skip
+def test_compiled_kernels_fit(run_checks, tmp_path, family, arch):
+    run_checks("checks_compiled.py", TRITON_CACHE_DIR=str(tmp_path), FAMILY=family, ARCH=arch)
 
 
 @pytest.mark.slow

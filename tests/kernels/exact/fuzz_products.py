@@ -114,12 +114,8 @@ def one_case(rng: random.Random, kind: str) -> str:
     return "exact" if is_product(product, a, b, ring) else "wrong"
 
 
+@patch.dict(os.environ)
 def main(cases: int, seed: int) -> int:
-    with patch.dict(os.environ):
-        return _run(cases, seed)
-
-
-def _run(cases: int, seed: int) -> int:
     for kind in RINGS:
         counts: Counter[str] = Counter()
         began = time.perf_counter()

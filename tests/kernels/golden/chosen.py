@@ -2,11 +2,16 @@
 
 Everything that a planner takes from the machine, from the catalogue or from the user's folders comes from
 the request's row and from the files of this folder.
+
+`python tests/kernels/golden/chosen.py WHAT [FILE]` writes WHAT: the `plans`, for new requests only (a plan that has
+changed is listed in differences.json), or the `schemes` that they are made of, only to let new ones into the recorded
+plans: a shipped scheme that is not listed changes none.
 """
 
 import atexit
 import json
 import math
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import lru_cache
@@ -63,12 +68,23 @@ def chosen(row: Row) -> Row:
             return {"refused": refused, "message": str(error)}
 
 
-def considered() -> dict[str, list[str]]:
-    """The names of the schemes that planners consider of a fresh catalogue, by use, in their order."""
+def plans() -> str:
+    """The plan chosen for every request by its id, as JSON, a line each."""
+    rows = json.loads((HERE / "requests.json").read_text(encoding="utf-8"))
+    return "{\n" + ",\n".join(f"{json.dumps(row['id'])}: {json.dumps(chosen(row))}" for row in rows) + "\n}\n"
+
+
+def schemes() -> str:
+    """Name, target, rank and digest of what planners consider of a fresh catalogue, by use, as JSON, a line each."""
     names = {shipped(name).scheme.digest: name for name in shipped_names()}
     with patch.dict("os.environ", LCMA_HOME=_HOME.name):
         general = dict.fromkeys(names[one.source] for level in scheme_pool().entries for one in level.factors)
-    return {"general": list(general), "triangular": list(dict.fromkeys([*stable_scheme_names(), SCHEME, HALVES]))}
+    parts = []
+    for use, known in (("general", general), ("triangular", dict.fromkeys([*stable_scheme_names(), SCHEME, HALVES]))):
+        found = [(name, shipped(name).scheme) for name in known]
+        rows = [{"name": x, "target": one.target.name, "rank": one.rank, "digest": one.digest} for x, one in found]
+        parts.append(f' "{use}": [\n  ' + ",\n  ".join(map(json.dumps, rows)) + "\n ]")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
 @lru_cache(maxsize=1)
@@ -147,13 +163,13 @@ def _decided(row: Row) -> Row:
         "workspace": decision.plan.workspace,
     }
     if row["triangle"] is not None and not on_cpu:
-        return found | {"workspace": None} | _prices(None, None, None)
+        return found | {"workspace": None} | _prices(None, None)
     vendor = decision.baseline.seconds
     if row["triangle"] is not None:
         flat = Request(request.m, request.k, request.n, request.dtype, request.batch_a, request.batch_b)
         stages = strategies("cpu")["dense", "vendor"].predict(candidate, flat, machine)
         vendor = sum(stage.seconds for stage in stages) if all(s.seconds is not None for s in stages) else None
-    return found | _prices(decision.plan.seconds, decision.plan.seconds, vendor)
+    return found | _prices(decision.plan.seconds, vendor)
 
 
 def _levels(decision: Decision) -> list[list[tuple[Scheme, ...]]]:
@@ -173,11 +189,11 @@ def _named(name: str) -> Scheme:
     return next(scheme for several in frozen().values() for scheme in several if scheme.name == name)
 
 
-def _prices(seconds: float | None, plan_seconds: float | None, vendor_seconds: float | None) -> Row:
+def _prices(seconds: float | None, vendor_seconds: float | None) -> Row:
     known = seconds is not None and vendor_seconds is not None and seconds > 0
     return {
         "seconds": _rounded(seconds),
-        "plan_seconds": _rounded(plan_seconds),
+        "plan_seconds": _rounded(seconds),
         "vendor_seconds": _rounded(vendor_seconds),
         "ratio": _rounded(vendor_seconds / seconds) if known else None,
     }
@@ -185,3 +201,8 @@ def _prices(seconds: float | None, plan_seconds: float | None, vendor_seconds: f
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else float(f"{value:.{DIGITS}g}")
+
+
+if __name__ == "__main__":
+    what, *path = sys.argv[1:]
+    Path(*path or [HERE / f"{what}.json"]).write_text({"plans": plans, "schemes": schemes}[what](), encoding="utf-8")

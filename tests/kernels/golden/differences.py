@@ -44,24 +44,9 @@ def complaints(rows: list[Row], recorded: dict[str, Row], present: dict[str, Row
         word = "differs" if now else "is listed as different, and is not"
         if now and accepted:
             word = "differs in another way than it is listed"
-        found.append(f"{summary(row)} {word}\n  recorded: {described(old)}\n  present:  {described(new)}")
+        request, *plans = map(json.dumps, (row, old, new))
+        found.append(f"{row['id']} {word}\n  request:  {request}\n  recorded: {plans[0]}\n  present:  {plans[1]}")
     return found
-
-
-def summary(row: Row) -> str:
-    """A request in words: what is not usual of it."""
-    other = ("batch_a", "batch_b", "static", "max_error", "max_workspace", "max_abs", "triangle")
-    extra = " ".join(f"{name}={row[name]}" for name in other if row[name] not in (None, []))
-    return f"{row['id']}: {row['m']}x{row['k']}x{row['n']} {row['dtype']} on {row['profile']} {extra}".rstrip()
-
-
-def described(plan: Row) -> str:
-    """A plan on one line."""
-    if "refused" in plan:
-        return f"refused for {plan['refused']}: {plan['message']}"
-    levels = " * ".join("(" + " ".join(level) + ")" if len(level) > 1 else level[0] for level in plan["levels"])
-    prices = ", ".join(f"{name} {plan[name]}" for name in PRICES)
-    return f"{plan['strategy']} {plan['method'] or ''} {levels} {plan['schemes'] or ''}: {prices}"
 
 
 def load(name: str) -> Any:

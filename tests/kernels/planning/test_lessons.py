@@ -11,22 +11,13 @@ from lcma.errors import PlanError
 from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.trials import clock
 from lcma.kernels.planning.trials.lesson import SHORT_WATCHED, WATCHED, LearningExecutor, Lesson
-from lcma.kernels.planning.trials.trial import (
-    BLOCK,
-    SHORT,
-    admit,
-    begun,
-    choose,
-    decided_by,
-    issue,
-    observe,
-)
+from lcma.kernels.planning.trials.trial import BLOCK, SHORT, admit, begun, choose, decided_by, issue, observe
 from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
 from lcma.kernels.structured.pattern import Pattern
 
 from ...refusal import refuses
-from ..cases import each
+from ..cases import each, fails
 
 SIZES = 656, 648, 664
 
@@ -86,14 +77,10 @@ def test_few_calls_run_or_time_a_challenger_that_has_to_wait():
     assert executor.lesson.trial.spent == pytest.approx(4012 * 4e-5 + 0.4, rel=0.01)
 
 
-@pytest.mark.parametrize("fails", ["begin", "end", "seconds"])
-def test_a_clock_that_fails_costs_no_product(fails):
-    def broken(*_):
-        raise OSError("no clock")
-
+@pytest.mark.parametrize("part", ["begin", "end", "seconds"])
+def test_a_clock_that_fails_costs_no_product(part):
     failing = clock.HostClock()
-    setattr(failing, fails, broken)
-
+    setattr(failing, part, fails(OSError("no clock")))
     plan = SimpleNamespace(for_request=lambda request: SimpleNamespace(build=Product), candidate="vendor")
     lesson = Lesson(Request(4, 4, 4), [plan], begun(1), failing, lambda _: None, lambda _: None)
     executor = LearningExecutor(Request(4, 4, 4), lesson)
@@ -120,12 +107,9 @@ def test_interrupted_calls_do_not_starve_a_challenger_nor_leave_later_ones_untim
             assert executor.lesson.trial.outstanding == 0
     assert executor._executors[1].calls > 3 * BLOCK
 
-    def interrupted():
-        raise KeyboardInterrupt
-
     timer = clock.HostClock()
     executor = executor_of([Product()], begun(1), timer)
-    timer.begin = interrupted
+    timer.begin = fails(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         executor.run(1, 2)
     del timer.begin
@@ -137,11 +121,8 @@ def test_interrupted_calls_do_not_starve_a_challenger_nor_leave_later_ones_untim
 def test_operands_at_fault_do_not_cost_a_contender_its_place():
     """What the leader cannot run either says nothing of the challenger."""
 
-    class Picky(Product):
-        def run(self, a, b, out=None):
-            raise PlanError("these operands do not fit")
-
-    executor = executor_of([Picky(), Picky()], begun(1, 2, open=False), clock.HostClock())
+    picky = SimpleNamespace(run=fails(PlanError("these operands do not fit")))
+    executor = executor_of([picky, picky], begun(1, 2, open=False), clock.HostClock())
     for _ in range(12):
         refuses("do not fit", executor.run, None, None)
     assert not executor.lesson.trial.failed

@@ -9,19 +9,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from lcma.kernels.planning.trials.shadow_queue import (
-    IDLE_PART,
-    IDLE_SECONDS,
-    LEAST_MET,
-    MOST_MET,
-    SHADOW_PART,
-    SHADOW_SECONDS,
-    SITTING,
-    ShadowQueue,
-    is_idle,
-    may_go_on,
-    may_start,
-)
+from lcma.kernels.planning.trials import shadow_queue
 from lcma.kernels.planning.trials.trial import (
     AGAIN,
     DRIFTED,
@@ -264,29 +252,29 @@ def test_a_second_round_is_fought_among_the_leader_and_new_contenders(later):
 
 
 def test_the_queue_has_the_latest_classes_that_were_met_twice_and_not_settled():
-    queue = ShadowQueue()
+    queue = shadow_queue.ShadowQueue()
     assert [queue.meet(one) for one in "abab"] == [False, False, True, True]
-    assert queue.meet("c", LEAST_MET)
+    assert queue.meet("c", shadow_queue.LEAST_MET)
     assert queue.waiting() == ["c", "b", "a"]
     queue.meet("a")
     assert queue.waiting() == ["a", "c", "b"]
-    queue = ShadowQueue()
+    queue = shadow_queue.ShadowQueue()
     queue.meet("a", 5)
     queue.settle("a")
     queue.settle("never met")
     assert not queue.meet("a", 5)
     assert queue.waiting() == []
     assert queue.known() == ["a"]
-    queue = ShadowQueue()
-    queue.meet("a", LEAST_MET)
+    queue = shadow_queue.ShadowQueue()
+    queue.meet("a", shadow_queue.LEAST_MET)
     queue.forget("a")
     assert queue.known() == []
     assert not queue.meet("a")
-    assert queue.meet("a", LEAST_MET)
-    queue = ShadowQueue()
-    for number in range(3 * MOST_MET):
-        queue.meet(number, LEAST_MET)
-    assert queue.waiting() == list(range(3 * MOST_MET - 1, 2 * MOST_MET - 1, -1))
+    assert queue.meet("a", shadow_queue.LEAST_MET)
+    queue = shadow_queue.ShadowQueue()
+    for number in range(3 * shadow_queue.MOST_MET):
+        queue.meet(number, shadow_queue.LEAST_MET)
+    assert queue.waiting() == list(range(3 * shadow_queue.MOST_MET - 1, 2 * shadow_queue.MOST_MET - 1, -1))
 
 
 @pytest.mark.parametrize("each", [0.001, 0.1, 1.9])
@@ -294,18 +282,19 @@ def test_shadow_calls_of_a_simulated_process_take_their_part_and_no_more(each):
     """Work without end: calls run whenever they may, all the time that the process is idle."""
     now = spent = 0.0
     while now < 4000.0:
-        now += IDLE_SECONDS
-        if not may_start(spent, now):
+        now += shadow_queue.IDLE_SECONDS
+        if not shadow_queue.may_start(spent, now):
             continue
-        while may_go_on(spent, now):
+        while shadow_queue.may_go_on(spent, now):
             spent, now = spent + each, now + each
-    assert spent <= SHADOW_PART * now + SHADOW_SECONDS + each
-    assert spent >= SHADOW_PART * now + SHADOW_SECONDS - SITTING - 1.0
+    assert spent <= shadow_queue.SHADOW_PART * now + shadow_queue.SHADOW_SECONDS + each
+    assert spent >= shadow_queue.SHADOW_PART * now + shadow_queue.SHADOW_SECONDS - shadow_queue.SITTING - 1.0
 
 
-@pytest.mark.parametrize(("called", "processor", "elapsed", "idle"), [
-    (False, 0.0, IDLE_SECONDS, True), (True, 0.0, 10.0, False), (False, 0.0, IDLE_SECONDS / 2, False),
-    (False, 10.0 * IDLE_PART, 10.0, True), (False, 11.0 * IDLE_PART, 10.0, False),
-])  # fmt: skip
-def test_a_process_is_idle_without_products_and_other_work(called, processor, elapsed, idle):
-    assert is_idle(called, processor, elapsed) is idle
+def test_a_process_is_idle_without_products_and_other_work():
+    seconds, part, is_idle = shadow_queue.IDLE_SECONDS, shadow_queue.IDLE_PART, shadow_queue.is_idle
+    assert is_idle(False, 0.0, seconds)
+    assert is_idle(False, 10.0 * part, 10.0)
+    assert not is_idle(True, 0.0, 10.0)
+    assert not is_idle(False, 0.0, seconds / 2)
+    assert not is_idle(False, 11.0 * part, 10.0)
