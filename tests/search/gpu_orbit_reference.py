@@ -67,16 +67,3 @@ class ReversibleReferenceWalk(GpuReferenceWalk):
         cube = self.values[0][slot]
         if self.form.symmetric and cube == self.values[1][slot] == self.values[2][slot]:
             self.into_cubes(slot, [cube[0]] if terms == one else [cube[0], self.reversal(cube)[0]])
-
-    def into_cubes(self, slot: int, cubes: list[int]) -> None:
-        """Replace an orbit of three equal factors by cubes, which cancel equal ones, if there is room for all."""
-        before = list(self.cubes)
-        for cube in cubes:
-            if cube in self.cubes:
-                self.cubes[self.cubes.index(cube)] = 0
-            elif 0 in self.cubes:
-                self.cubes[self.cubes.index(0)] = cube
-            else:
-                self.cubes = before
-                return
-        self.drop(slot)

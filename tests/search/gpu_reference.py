@@ -234,7 +234,7 @@ class GpuReferenceWalk:
             for slot in (i, j):
                 cube = self.values[0][slot]
                 if cube == self.values[1][slot] == self.values[2][slot] != ZERO:
-                    self.into_cube(slot, cube[0])
+                    self.into_cubes(slot, [cube[0]])
 
     def add(self, left: Value, right: Value, minus: int) -> Value | None:
         """Return the sum or difference; None if it has a coefficient outside {-1, 0, 1}."""
@@ -269,14 +269,17 @@ class GpuReferenceWalk:
             self.active[f].discard(slot)
         self.signs[slot] = 0
 
-    def into_cube(self, slot: int, cube: int) -> None:
-        """Replace an orbit of three equal factors by a cube, which cancels an equal one."""
-        if cube in self.cubes:
-            self.cubes[self.cubes.index(cube)] = 0
-        elif 0 in self.cubes:
-            self.cubes[self.cubes.index(0)] = cube
-        else:
-            return
+    def into_cubes(self, slot: int, cubes: list[int]) -> None:
+        """Replace an orbit of three equal factors by cubes, which cancel equal ones, if there is room for all."""
+        before = list(self.cubes)
+        for cube in cubes:
+            if cube in self.cubes:
+                self.cubes[self.cubes.index(cube)] = 0
+            elif 0 in self.cubes:
+                self.cubes[self.cubes.index(0)] = cube
+            else:
+                self.cubes = before
+                return
         self.drop(slot)
 
     def plus(self) -> bool:
