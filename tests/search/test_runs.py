@@ -139,7 +139,7 @@ def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_pa
 def test_every_kind_of_run_goes_on_as_if_nothing_had_been(tmp_path, kind):
     course = {"count": 100, **SEARCHES["resumed"][kind]}
     first, rounds = course.pop("first"), course["rounds"]
-    whole = searched(course, out=tmp_path / "whole")
+    whole = searched(course, jobs=1, out=tmp_path / "whole")
     searched(course, rounds=first, out=tmp_path / "run")
     again = resume(tmp_path / "run", rounds=rounds, jobs=1 if "device" in course else 2)
     assert [one.digest for one in again.schemes] == [one.digest for one in whole.schemes]
@@ -148,13 +148,6 @@ def test_every_kind_of_run_goes_on_as_if_nothing_had_been(tmp_path, kind):
     assert same_walks(tmp_path / "run", tmp_path / "whole")
     assert whole.schemes or "device" in course
     assert ("ladder" in course) == bool(whole.steps)
-
-
-def test_a_start_is_in_the_folder(tmp_path):
-    start = find("2x2x3", rank=11, ring="Z2").best
-    find("2x2x3", rank=10, ring="Z2", rounds=1, steps=1000, start=start, out=tmp_path / "started")
-    assert RunFolder.read(tmp_path / "started").config.start == start
-    assert resume(tmp_path / "started", rounds=2).rounds == 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
