@@ -2,7 +2,7 @@
 
 import pytest
 
-from lcma.schemes_db import Z2, Target, parse_target
+from lcma.schemes_db import Z2, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.costs import full_and_half
@@ -19,6 +19,12 @@ def flat(scheme):
     found = scheme.over_z2()
     assert found is not None
     return found
+
+
+def walk_from(target, walkers=16, **options):
+    """A directed walk on a processor from the naive terms, and the list of its finds."""
+    finds, front = [], Front([flat(naive(target))])
+    return DirectedWalk(target, front, device="cpu", walkers=walkers, on_find=finds.append, **options), finds
 
 
 def known(*names):
@@ -43,16 +49,13 @@ def test_a_point_remembers_so_many_schemes(monkeypatch):
     first = flat(naive(parse_target("2x2x2:tri-left")))
     assert not Front([first]).add(first.replace(name="other"))  # the same scheme by another name
     monkeypatch.setattr("lcma.search.improve.directed.POOL", 1)
-    walk = DirectedWalk(TRIANGLE, Front([flat(naive(TRIANGLE))]), device="cpu", walkers=4)
+    walk, _ = walk_from(TRIANGLE, walkers=4)
     walk.turn(0, 0.0, steps=3_000)
     assert all(len(pool) == 1 for pool in walk.front.pools.values())
 
 
 def test_a_directed_walk_comes_from_the_blocks_to_the_best_triangle_of_three():
-    finds = []
-    walk = DirectedWalk(
-        TRIANGLE, Front([flat(naive(TRIANGLE))]), device="cpu", walkers=16, seed=3, on_find=finds.append
-    )
+    walk, finds = walk_from(TRIANGLE, seed=3)
     for number in range(12):
         walk.turn(number, 0.0, steps=20_000)
         if walk.front.points == [(17, 9)]:
@@ -65,10 +68,7 @@ def test_a_directed_walk_comes_from_the_blocks_to_the_best_triangle_of_three():
 
 def test_the_course_of_a_turn_depends_on_seed_and_number_alone():
     def course(seed):
-        finds = []
-        walk = DirectedWalk(
-            TRIANGLE, Front([flat(naive(TRIANGLE))]), device="cpu", walkers=4, seed=seed, on_find=finds.append
-        )
+        walk, finds = walk_from(TRIANGLE, walkers=4, seed=seed)
         walk.turn(1, 0.0, steps=3_000)
         return [scheme.digest for scheme in finds], walk.flips
 
@@ -77,48 +77,51 @@ def test_the_course_of_a_turn_depends_on_seed_and_number_alone():
 
 
 def test_smaller_schemes_are_carried_over_in_any_role():
-    with FrontUpdater([parse_target("4x4x4:tri-left")], "Z2", 1) as updater:
-        starts = updater.bordered_starts(parse_target("4x4x4:tri-left"))
-        assert starts
+    target = parse_target("4x4x4:tri-left")
+    with FrontUpdater([target], "Z2", 1) as updater:
+        starts = updater.bordered_starts(target)
         # 27 products of the triangle and three columns, and the ten of the fourth.
         assert min(scheme.rank for scheme in starts) == 27 + 10
         for scheme in starts:
             certify(scheme)
-        starts = {(one.rank, full_and_half(one)[0]) for one in updater.starts(parse_target("4x4x4:tri-left"))}
+        starts = {(one.rank, full_and_half(one)[0]) for one in updater.starts(target)}
         assert starts >= {(34, 22), (34, 24)}
 
 
-def test_finds_are_stored_where_no_stored_scheme_is_as_good():
-    told = []
-    target = parse_target("3x3x3:tri-out:upper")
-    best, plain = keeper_schemes(target)
+def test_finds_no_better_than_stored_schemes_are_not_stored():
+    told, target = [], parse_target("3x3x3:tri-out:upper")
+    with FrontUpdater([target], "Z2", 1) as updater:
+        best = min(updater.starts(target), key=lambda scheme: scheme.rank)
+    assert (best.ring, best.rank) == (Z2, 17)
     with FrontUpdater([target], "Z", 1, told.append) as updater:
-        updater.take(plain)
-        updater.take(best)
+        for scheme in (flat(naive(target)), best):
+            updater.take(scheme)
     assert updater.gained == 0
     assert told == []
-    fresh = parse_target("3x3x3:blocks(LF./FF./F.F,FFF/FFF/FFF,FFF/FFF/FFF)")
-    with FrontUpdater([fresh], "Z", 1, told.append) as updater:
-        walk = DirectedWalk(fresh, Front(updater.starts(fresh)), device="cpu", walkers=16, on_find=updater.take)
+
+
+def test_finds_are_stored_where_no_stored_scheme_is_as_good():
+    told, target = [], parse_target("3x3x3:blocks(LF./FF./F.F,FFF/FFF/FFF,FFF/FFF/FFF)")
+    with FrontUpdater([target], "Z", 1, told.append) as updater:
+        walk = DirectedWalk(target, Front(updater.starts(target)), device="cpu", walkers=16, on_find=updater.take)
         for number in range(3):
             walk.turn(number, 0.0, steps=5_000)
     said = [kept_line(event) for event in told]
     assert updater.gained == len(said) >= 2
     assert all("certified, kept" in line for line in said)
     with Catalog.open() as catalog:
-        kept = {(entry.ring, entry.rank) for entry in catalog.entries(target=fresh.name)}
+        kept = {(entry.ring, entry.rank) for entry in catalog.entries(target=target.name)}
     rank, _ = walk.front.points[0]
-    assert rank < naive(fresh).rank
+    assert rank < naive(target).rank
     assert {("Z2", rank), ("Z", rank)} <= kept
 
 
 def test_an_interruption_loses_no_find():
     target = parse_target("3x3x3:blocks(FL./FF./.FF,FFF/FFF/FFF,FFF/FFF/FFF)")
-    finds = []
-    walk = DirectedWalk(target, Front([flat(naive(target))]), device="cpu", walkers=16, on_find=finds.append)
+    walk, finds = walk_from(target)
     walk.turn(0, 0.0, steps=20_000)
-    best = min(finds, key=lambda scheme: scheme.rank)
-    assert best.rank < naive(target).rank
+    best = min(scheme.rank for scheme in finds)
+    assert best < naive(target).rank
 
     def interrupted():
         with FrontUpdater([target], "Z", 1) as updater:
@@ -129,11 +132,4 @@ def test_an_interruption_loses_no_find():
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     with Catalog.open() as catalog:
-        assert best.rank in {entry.rank for entry in catalog.entries(target=target.name, ring="Z2")}
-
-
-def keeper_schemes(target: Target):
-    with FrontUpdater([target], "Z2", 1) as updater:
-        best = min(updater.starts(target), key=lambda scheme: scheme.rank)
-    assert (best.ring, best.rank) == (Z2, 17)
-    return best, flat(naive(target))
+        assert best in {entry.rank for entry in catalog.entries(target=target.name, ring="Z2")}

@@ -1,17 +1,21 @@
-"""Projections in any direction and bases that meet a border: exact, as many products lost or shared as is counted."""
+"""Moves from format to format: all exact; projections lose, and bases that meet a border share, what is counted."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lcma import certify
 from lcma.schemes_db import Scheme, parse_target
 from lcma.schemes_db.constructions import change_of_basis, project
+from lcma.search import make_walker, pack_start, walk_policy
 from lcma.search.format_moves.borders import align_basis_with_border
+from lcma.search.format_moves.change import change_format
 from lcma.search.format_moves.corners import starts_for
 from lcma.search.format_moves.projections import _projected, directions, projections
 
 from .searches import SEARCHES, searched
-from .starts import scheme
+from .starts import naive_terms, scheme
 
 
 def mod2(name: str) -> Scheme:
@@ -122,3 +126,35 @@ def test_starts_meet_their_border_and_are_all_different():
     assert starts_for([pool[0]], pool[0].target, np.random.default_rng(2)) == [pool[0]]
     ternary = starts_for([scheme("2x3x4")], target, np.random.default_rng(2))
     assert [(one.ternary, one.ring.name) for one in ternary] == [(True, "Z")]
+
+
+FORMATS = st.tuples(*[st.integers(1, 4)] * 3).map("{0[0]}x{0[1]}x{0[2]}".format)
+
+
+def walked(walk, name, seed):
+    walker = make_walker(walk, naive_terms(name, walk), seed, 0, walk_policy(walk))
+    walker.advance(0, 3000)
+    return walker.terms()
+
+
+@given(st.sampled_from(["flip", "flip-zt"]), FORMATS, FORMATS, st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_pools_are_carried_to_any_format(walk, name, wanted, seed):
+    pool = [walked(walk, name, seed), walked(walk, name, seed + 1)]
+    for place, moved in enumerate(change_format(pool, parse_target(wanted))):
+        assert moved.terms.target.name == wanted
+        assert moved.sources[0] == place
+        assert (moved.relation == "") == (name == wanted)
+        assert ("merge" in moved.relation) == (len(moved.sources) == 2)
+        certify(moved.terms.to_scheme())
+
+
+@pytest.mark.parametrize("walk", ["flip", "flip-zt"])
+@pytest.mark.parametrize(
+    ("wanted", "rank", "sources"), [("4x4x4", 56, (0, 1)), ("3x3x3", 27 - 8 + 7, (0,)), ("2x2x1", 4, (0,))]
+)
+def test_an_axis_that_doubles_is_merged_and_others_are_extended(walk, wanted, rank, sources):
+    pool = [pack_start(walk, parse_target("2x2x2"), scheme(name)) for name in ("strassen", "winograd")]
+    moved = change_format(pool, parse_target(wanted))[0]
+    assert (moved.terms.rank, moved.sources) == (rank, sources)
+    certify(moved.terms.to_scheme())
