@@ -41,15 +41,24 @@ def refuses(message, call, /, *arguments, **options):
     refuses_with(PlanError, message, call, *arguments, **options)
 
 
-def wrong_calls(test_file):
-    """Parametrize a test over the calls of wrong_calls.toml beside its file.
+def calls_of(test_file, table, outcome):
+    """Parametrize a test over the calls of a table beside its file, each with its outcome.
 
-    Each table there is named by the modules of the names that its calls use; a value is the class of the error and a
-    pattern of its line.
+    The tables in the file are named by the modules of the names that their calls use.
     """
-    tables = tomllib.loads(Path(test_file).with_name("wrong_calls.toml").read_text(encoding="utf-8"))
-    rows = [(modules, call, error) for modules, calls in tables.items() for call, error in calls.items()]
-    return pytest.mark.parametrize(("modules", "call", "error"), rows)
+    tables = tomllib.loads(Path(test_file).with_name(table).read_text(encoding="utf-8"))
+    rows = [(modules, call, value) for modules, calls in tables.items() for call, value in calls.items()]
+    return pytest.mark.parametrize(("modules", "call", outcome), rows)
+
+
+def wrong_calls(test_file):
+    """Parametrize a test over the calls of wrong_calls.toml: the class of the error and a pattern of its line."""
+    return calls_of(test_file, "wrong_calls.toml", "error")
+
+
+def values(test_file):
+    """Parametrize a test over the calls of values.toml and their values."""
+    return calls_of(test_file, "values.toml", "value")
 
 
 def value_of(modules, call, **names):
@@ -71,3 +80,13 @@ def refuses_as_said(modules, call, error, **names):
         value_of(modules, call, **names)
     assert type(caught.value).__name__ == kind, caught.value
     assert "\n" not in str(caught.value)
+
+
+def has_value(modules, call, value, **names):
+    """Check that a call of a table has its value, in which tuples and arrays are lists."""
+
+    def listed(found):
+        found = found.tolist() if isinstance(found, np.ndarray | np.generic) else found
+        return [listed(one) for one in found] if isinstance(found, list | tuple) else found
+
+    assert listed(value_of(modules, call, **names)) == value

@@ -11,8 +11,7 @@ from lcma.search.flipgraph.walkers import make_walker
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
 
-from .gpu_orbit_reference import ReversibleReferenceWalk
-from .gpu_reference import GpuReferenceWalk
+from .gpu_reference import GpuReferenceWalk, ReversibleReferenceWalk
 from .searches import searches
 from .starts import fleet_of, naive, naive_terms
 
