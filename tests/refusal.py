@@ -42,30 +42,32 @@ def refuses(message, call, /, *arguments, **options):
     refuses_with(PlanError, message, call, *arguments, **options)
 
 
-def _calls(test_file, name, value):
-    tables = tomllib.loads(Path(test_file).with_name(name).read_text(encoding="utf-8"))
-    rows = [(modules, call, said) for modules, calls in tables.items() for call, said in calls.items()]
-    return pytest.mark.parametrize(("modules", "call", value), rows)
+def calls_of(test_file, table, outcome):
+    """Parametrize a test over the calls of a table beside its file, each with its outcome.
+
+    The tables in the file are named by the modules of the names that their calls use.
+    """
+    tables = tomllib.loads(Path(test_file).with_name(table).read_text(encoding="utf-8"))
+    rows = [(modules, call, value) for modules, calls in tables.items() for call, value in calls.items()]
+    return pytest.mark.parametrize(("modules", "call", outcome), rows)
 
 
 def wrong_calls(test_file):
-    """Parametrize a test over the calls of wrong_calls.toml beside its file.
-
-    Each table there is named by the modules of the names that its calls use; a value is the class of the error and a
-    pattern of its line.
-    """
-    return _calls(test_file, "wrong_calls.toml", "error")
+    """Parametrize a test over the calls of wrong_calls.toml: the class of the error and a pattern of its line."""
+    return calls_of(test_file, "wrong_calls.toml", "error")
 
 
 def values(test_file):
     """Parametrize a test over the calls of values.toml beside its file, and what each gives, as `plain` writes it."""
-    return _calls(test_file, "values.toml", "wanted")
+    return calls_of(test_file, "values.toml", "wanted")
 
 
 def plain(value):
     """A value in the words of TOML: sequences are lists, sets sorted ones, and what it has no word for is text."""
     if isinstance(value, Enum):
         return value.name
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
     if isinstance(value, set | frozenset):
         return sorted(map(plain, value))
     if isinstance(value, list | tuple):
@@ -94,3 +96,8 @@ def refuses_as_said(modules, call, error, **names):
         value_of(modules, call, **names)
     assert type(caught.value).__name__ == kind, caught.value
     assert "\n" not in str(caught.value)
+
+
+def has_value(modules, call, wanted, **names):
+    """Check that a call of a table gives what it says, as `plain` writes it."""
+    assert plain(value_of(modules, call, **names)) == wanted

@@ -8,7 +8,7 @@ import lcma
 from lcma.schemes_db.composition import best_composition, build
 from lcma.schemes_db.formats import parse_bytes
 
-from ..refusal import plain, value_of, values
+from ..refusal import has_value, values
 from .archives import archive, maple, sample
 
 
@@ -52,4 +52,4 @@ def read(text, **options):
 def test_a_call_gives_what_the_table_says(modules, call, wanted, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {one.__name__: one for one in (archive, composed, maple, masked, proven, read, rows, sample)}
-    assert plain(value_of(modules, call, **names)) == wanted
+    has_value(modules, call, wanted, **names)

@@ -38,6 +38,13 @@ def packed(values: Coefficients) -> tuple[int, int]:
     return plus, minus
 
 
+COUNTERS = (
+    *("steps", "flips", "misses", "since", "rank", "walk_best", "walk_steps", "trapped", "best_rank", "pluses"),
+    *("restarts", "reductions", "gain_step"),
+)
+"""Names of a walk's counters, in the order of an arena's."""
+
+
 class ReferenceWalk:
     """A walker whose slots are a list of terms, or None where free."""
 

@@ -14,7 +14,7 @@ from lcma.schemes_db.costs import additions as plain_additions
 from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.program import Program
 from lcma.schemes_db.straightline import program_of
-from lcma.search import fewer_additions, fewest_additions, find, polished
+from lcma.search import fewer_additions, find, polished
 from lcma.search.basis.shears import shear_table
 from lcma.search.slp.anneal import _cooled
 from lcma.search.slp.anneal_kernel import flip_into, shear_into
@@ -41,10 +41,6 @@ def matrix_of(lines):
     return np.array([coefficient * values[v] if v >= 0 else zero for coefficient, v in lines.outputs])
 
 
-def naive_additions(matrix):
-    return np.maximum((matrix != 0).sum(axis=1) - 1, 0).sum()
-
-
 @given(matrices, st.integers(0, 100))
 @settings(max_examples=20, deadline=None)
 def test_lines_compute_the_matrix_and_their_transpose_the_transposed_one(matrix, seed):
@@ -53,7 +49,7 @@ def test_lines_compute_the_matrix_and_their_transpose_the_transposed_one(matrix,
         one.improve(5)
         lines = one.lines()
         assert np.array_equal(matrix_of(lines), rows)
-        assert lines.additions == one.additions <= naive_additions(rows)
+        assert lines.additions == one.additions <= np.maximum((rows != 0).sum(axis=1) - 1, 0).sum()
         assert np.array_equal(matrix_of(lines.transposed()), rows.T)
 
 
@@ -77,14 +73,17 @@ def test_cancellation_saves_a_line():
 
 def test_runs_add_up_to_the_same():
     matrix = lcma.resolve("laderman")[0].v.dense.reshape(23, -1)
-    whole, parts = TernaryMap(matrix, 4, 2), TernaryMap(matrix, 4, 2)
+    whole, parts = (TernaryMap(matrix, 4, 2) for _ in range(2))
     whole.improve(30)
-    parts.improve(10)
-    parts.improve(20)
+    for part in (10, 20):
+        parts.improve(part)
     assert whole.lines() == parts.lines()
 
 
-@pytest.mark.parametrize(("name", "most"), [("winograd", 15), ("strassen", 18), ("laderman", 62), ("eca-stage1", 200)])
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("winograd", 15), ("strassen", 18), ("laderman", 62), ("eca-stage1", 200), ("winograd*winograd", 165)],
+)
 def test_programs_are_the_schemes(name, most):
     scheme = lcma.resolve(name)[0]
     result = fewer_additions(scheme, runs=100)
@@ -95,22 +94,11 @@ def test_programs_are_the_schemes(name, most):
     assert result.program == fewer_additions(scheme, runs=100).program
 
 
-def test_two_levels_of_winograd_take_less_than_twice_the_sharing():
-    assert fewer_additions(lcma.resolve("winograd*winograd")[0], runs=60).count <= 165
-
-
 def test_denominators_move_to_the_stores(strassen):
-    doubled = [factor.dense.astype(np.int64) for factor in strassen.factors]
-    scheme = Scheme.from_arrays(strassen.target, 2 * doubled[0], doubled[1], doubled[2], Q, denominators=(2, 1, 1))
+    u, v, w = (factor.dense for factor in strassen.factors)
+    scheme = Scheme.from_arrays(strassen.target, 2 * u, v, w, Q, denominators=(2, 1, 1))
     certify(scheme)
-    result = fewer_additions(scheme, runs=20)
-    assert scheme_of(result.program) == scheme
-
-
-def test_the_best_of_a_pool():
-    pool = [lcma.resolve(name)[0] for name in ("strassen", "winograd", "naive:2x2x2")]
-    assert fewest_additions(pool, seconds=0.2).count == 4
-    assert fewest_additions(pool[:2], seconds=0.2).scheme == pool[1]
+    assert scheme_of(fewer_additions(scheme, runs=20).program) == scheme
 
 
 @pytest.mark.slow
@@ -125,11 +113,6 @@ def test_walks_keep_the_scheme_and_lower_the_additions():
     assert after == polished(dense, rounds=2, seed=3, jobs=2)
 
 
-def test_changes_of_basis_lead_from_strassen_to_winograd(strassen):
-    """No flip leaves Strassen's scheme, so the basis alone has to take 18 additions to 15."""
-    assert fewer_additions(polished(strassen, rounds=2), runs=50).count == 15
-
-
 @pytest.mark.parametrize("name", ["eca-stage1", "eca-stage2"])
 def test_walks_never_make_a_half_product_full(name):
     scheme = lcma.resolve(name)[0]
@@ -139,30 +122,23 @@ def test_walks_never_make_a_half_product_full(name):
         assert full_and_half(after)[0] <= full_and_half(scheme)[0]
 
 
-def moves_of(scheme):
-    """A hundred moves of each kind from a scheme: (x before, x after)."""
-    x = packed(TernaryTerms.from_scheme(scheme))
-    rng, table = np.array([99], dtype=np.uint64), shear_table(scheme.target)
-    for count in range(400):
-        new = x.copy()
-        changed = flip_into(x, new, rng) if count % 4 else shear_into(x, new, table, rng)
-        if changed >= 0:
-            yield x, new
-            if np.bitwise_count(new).sum() < 2 * np.bitwise_count(x).sum():
-                x = new
-        else:
-            assert np.array_equal(x, new)
-
-
 @pytest.mark.parametrize(
     "name", ["naive:3x3x3", "laderman", "eca-stage1", "naive:4x4x4:tri-left", "naive:3x3x3:tri-right:upper"]
 )
 def test_flips_and_shears_of_ternary_terms_keep_the_tensor(name):
     scheme = lcma.resolve(name)[0]
-    done = 0
-    for _, after in moves_of(scheme):
-        assert holds(unpacked(scheme.target, after))
+    x, done = packed(TernaryTerms.from_scheme(scheme)), 0
+    rng, table = np.array([99], dtype=np.uint64), shear_table(scheme.target)
+    for count in range(400):
+        new = x.copy()
+        changed = flip_into(x, new, rng) if count % 4 else shear_into(x, new, table, rng)
+        if changed < 0:
+            assert np.array_equal(x, new)
+            continue
+        assert holds(unpacked(scheme.target, new))
         done += 1
+        if np.bitwise_count(new).sum() < 2 * np.bitwise_count(x).sum():
+            x = new
     assert done > 20
 
 
@@ -174,14 +150,8 @@ def test_all_formats_are_compared_with_the_tables(home, tmp_path, capsys, monkey
     monkeypatch.setattr(additions_table, "fewest_additions", lambda: six)
     assert main(["additions", "--all", "--json", "--out", str(tmp_path / "programs")]) == 0
     rows = {row["format"]: row for row in json.loads(capsys.readouterr().out)}
-    assert rows["2x2x2"] == {
-        "format": "2x2x2",
-        "rank": 7,
-        "additions": 15,
-        "table": 15,
-        "difference": 0,
-        "program": "winograd",
-    }
+    facts = ("format", "rank", "additions", "table", "difference", "program")
+    assert rows["2x2x2"] == dict(zip(facts, ("2x2x2", 7, 15, 15, 0, "winograd"), strict=True))
     written = Program.from_json(json.loads((tmp_path / "programs" / "2x2x4-r14-composed.json").read_text()))
     assert written.additions == rows["2x2x4"]["additions"] == 26
     assert main(["additions", "--all"]) == 0

@@ -3,32 +3,23 @@
 import pytest
 
 import lcma
-from lcma.schemes_db import parse_target
 from lcma.search import Policy
-from lcma.search.flipgraph.gpu.fleet import Fleet, slots_for
+from lcma.search.flipgraph.gpu.fleet import slots_for
 from lcma.search.flipgraph.gpu.layout import WALKS, WalkerLayout
 from lcma.search.flipgraph.gpu.packing import bits_of
-from lcma.search.flipgraph.walkers import make_walker, pack_start
+from lcma.search.flipgraph.walkers import make_walker
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
 
-from .gpu_orbit_reference import ReversibleReferenceWalk
-from .gpu_reference import GpuReferenceWalk
+from .gpu_reference import GpuReferenceWalk, ReversibleReferenceWalk
 from .searches import searches
-
-
-def naive(name: str, walk: str) -> lcma.Scheme:
-    return pack_start(walk, parse_target(name)).to_scheme()
-
-
-def fleet_of(start: lcma.Scheme, walk: str, policy: Policy, walkers: int = 2, seed: int = 5) -> Fleet:
-    return Fleet([start], policy, seed=seed, walkers=walkers, device="cpu", walk=walk)
+from .starts import fleet_of, naive, naive_terms
 
 
 def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme | None = None) -> GpuReferenceWalk:
     """Walker 1 of a fleet beside the reference, compared after every launch of a few steps, then of many."""
     start = start or naive(name, walk)
-    fleet = fleet_of(start, walk, policy)
+    fleet = fleet_of(start, walk=walk, policy=policy, walkers=2, seed=5)
     reference = ReversibleReferenceWalk if "z2" in walk else GpuReferenceWalk
     walker = reference(fleet.layout, start, policy, splitmix(5, 1), index=1)
     words = fleet.layout.form.words
@@ -62,12 +53,11 @@ def test_twin_follows_the_reference(settings):
 
 @pytest.mark.slow
 def test_orbits_that_are_their_own_reversal_walk_as_the_reference_does():
-    target = parse_target("4x4x4")
-    walker = make_walker("flip-c3z2", pack_start("flip-c3z2", target), 0, 0, Policy(plus_after=300, margin=7))
+    walker = make_walker("flip-c3z2", naive_terms("4x4x4", "flip-c3z2"), 0, 0, Policy(plus_after=300, margin=7))
     walker.advance(0, 5000)
     start = walker.terms().to_scheme()
-    fleet = fleet_of(start, "flip-c3z2", Policy())
-    reference = ReversibleReferenceWalk(fleet.layout, start, Policy(), 1)
+    layout = fleet_of(start, walk="flip-c3z2").layout
+    reference = ReversibleReferenceWalk(layout, start, Policy(), 1)
     assert {reference.weight(slot) for slot in reference.live} == {3, 6}
     follow("4x4x4", "flip-c3z2", Policy(plus_after=60, margin=12), 1200, start)
 

@@ -8,19 +8,10 @@ from lcma.schemes_db.shared_factors import best_groups, classes
 from lcma.schemes_db.shipped import shipped
 from lcma.schemes_db.uneven import inner_products
 from lcma.search import score_of
-from lcma.search.groups.fleet import GroupFleet, saved_by_a_pair, splits
+from lcma.search.groups.fleet import GroupFleet, splits
 from lcma.search.groups.product_rank import inner_format
 from lcma.search.groups.walk import _state, _terms, walk
 from lcma.search.terms.ternary import TernaryTerms
-
-
-def test_gains_are_those_of_the_ranks():
-    inner = inner_format("groups:1x2x2")
-    assert inner.rank == 4
-    # Pairs along m are 2x2x2:7 in place of two times 4; along k and n nothing is saved.
-    assert inner.table(5).tolist() == [[0] * 6, [0, 0, 1, 1, 2, 2], [0] * 6]
-    assert inner.gain("m", 33) == 16
-    assert inner_format("groups:3x3x3").gain("n", 2) == 2 * 23 - 42
 
 
 @pytest.mark.parametrize("name", ["strassen", "3x3x3-r23-additions", "3x3x7-r49"])
@@ -70,10 +61,9 @@ def test_a_fleet_finds_products_with_an_inner_format():
 
 def test_splits_are_all_pairs_of_formats_that_walks_take():
     found = set(splits((2, 4, 6)))
-    assert ((2, 2, 3), (1, 2, 2)) in found
-    assert ((4, 2, 3), (1, 1, 2)) in found
-    assert all(min(outer) >= 1 and sorted(outer)[1] > 1 and outer != (2, 4, 6) for outer, _ in found)
+    assert found >= {((2, 2, 3), (1, 2, 2)), ((4, 2, 3), (1, 1, 2))}
     for outer, inner in found:
+        assert min(outer) >= 1
+        assert sorted(outer)[1] > 1
+        assert outer != (2, 4, 6)
         assert sorted(a * b for a, b in zip(outer, inner, strict=True)) == [2, 4, 6]
-    assert saved_by_a_pair((1, 2, 2)) == 1
-    assert saved_by_a_pair((1, 1, 2)) == 0

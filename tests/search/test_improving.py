@@ -3,18 +3,17 @@
 import itertools
 import json
 import re
+from contextlib import contextmanager
 from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from lcma.errors import PlanError
-from lcma.schemes_db import Z2, Q, Target, Z, parse_target
+from lcma.schemes_db import Z2, Q, Z, parse_target
 from lcma.schemes_db.catalog import Catalog
-from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.shipped import shipped
-from lcma.search import Policy, pack_start
+from lcma.search import pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.improve import catalogue, collect, descents, history
 from lcma.search.improve.catalogue import CatalogueUpdater
@@ -31,15 +30,21 @@ from lcma.verify import certify
 from lcma.workbench.cli import main
 from lcma.workbench.commands.improve import kept_line
 
-POLICY = Policy(plus_after=300)
+from ..refusal import refuses
+from .starts import fleet_of, naive, scheme
 
 
-def settings(ring, seed, device, command):
-    return ImproveConfig(ring=ring, seed=seed, device=device, command=command)
+def turns_with(known, ring="Z", seed=0, device="twin", on_event=lambda event: None, **options):
+    """The turns of an improvement with a catalogue."""
+    return Descents(known, ImproveConfig(ring=ring, seed=seed, device=device, command="a command"), on_event, **options)
 
 
-def naive(shape, walk="flip"):
-    return pack_start(walk, Target.general(*shape)).to_scheme()
+def blocks_of(shape):
+    return naive("x".join(map(str, shape)))
+
+
+def gap_of(name, rank, known):
+    return Gap(parse_target(name), rank, known)
 
 
 class Known:
@@ -63,8 +68,18 @@ def begun(events):
     return [event.route for event in events if isinstance(event, TurnBegun)]
 
 
+class Always:
+    """A history that chooses one route and policy."""
+
+    def __init__(self, *choice):
+        self.choice = Choice(*choice)
+
+    def choose(self, *_):
+        return self.choice
+
+
 def test_a_turn_with_a_keen_selection_is_short_and_starts_afresh(home, monkeypatch):
-    began, turns = [], []
+    began, turns, gap = [], [], gap_of("3x3x3", 25, 23)
 
     def walked(fleet, highest, *, seconds, longest, **_):
         turns.append((seconds, longest))
@@ -78,51 +93,46 @@ def test_a_turn_with_a_keen_selection_is_short_and_starts_afresh(home, monkeypat
     monkeypatch.setattr(descents, "collect_below", walked)
     monkeypatch.setattr(descents, "WANTED", 0)
     monkeypatch.setattr(Descents, "_gpu_fleet", fleet_of)
-    known = Known(lambda shape: [] if shape == (3, 3, 3) else [naive(shape)])
-    found = Descents(known, settings("Z", 0, "twin", "lcma improve"))
+    known = Known(lambda shape: [] if shape == (3, 3, 3) else [blocks_of(shape)])
+    found = turns_with(known)
     for tried in range(4):
-        found.turn(Gap(Target.general(3, 3, 3), 25, 23), tried, 60.0, history=Always("border", "keen"), longest=90.0)
+        found.turn(gap, tried, 60.0, history=Always("border", "keen"), longest=90.0)
     assert turns == [(KEEN_SECONDS, 2 * KEEN_SECONDS)] * 4
     assert len(set(began)) == 1  # the lowest of earlier turns are no starts
-    found.turn(Gap(Target.general(3, 3, 3), 25, 23), 4, 60.0, history=Always("border", ""), longest=90.0)
+    found.turn(gap, 4, 60.0, history=Always("border", ""), longest=90.0)
     assert turns[-1] == (60.0, 90.0)
     assert began[-1] > began[0]
     assert known.taken == []
 
 
-class Always:
-    """A history that chooses one route and policy."""
-
-    def __init__(self, *choice):
-        self.choice = Choice(*choice)
-
-    def choose(self, *_):
-        return self.choice
-
-
 @pytest.mark.parametrize(
-    ("shape", "names", "involutions"),
+    ("name", "names", "involutions"),
     [
-        ((3, 3, 3), [], 0),
-        ((2, 3, 4), [], 0),
-        ((2, 5, 6), ["reversal"], 2 * 3 * 4 - 2),
-        ((5, 5, 5), ["symmetry", "reversal"], 10 - 2),
-        ((5, 5, 6), ["reversal"], 0),
+        *(("3x3x3", [], 0), ("2x3x4", [], 0), ("2x5x6", ["reversal"], 2 * 3 * 4 - 2)),
+        *(("5x5x5", ["symmetry", "reversal"], 10 - 2), ("5x5x6", ["reversal"], 0)),
     ],
 )
-def test_formats_beyond_the_easy_ones_have_symmetric_routes(shape, names, involutions):
-    turns = Descents(Known(), settings("Z", 0, "twin", "lcma improve"))
-    found = turns._symmetric_routes(Target.general(*shape))
+def test_formats_beyond_the_easy_ones_have_symmetric_routes(name, names, involutions):
+    target = parse_target(name)
+    found = turns_with(Known())._symmetric_routes(target)
     assert [route.name for route in found[: len(names)]] == names
     others = [route.name for route in found[len(names) :]]
     assert len(set(others)) == len(others) == involutions
-    for name in others:
-        assert walk_of(name) == "flip-z2:" + name.removeprefix("swaps ")
-        pack_start(walk_of(name), Target.general(*shape))
-    for route in found:
-        for start in route.starts:
-            assert start.target.shape == shape
-            certify(start)
+    for other in others:
+        assert walk_of(other) == "flip-z2:" + other.removeprefix("swaps ")
+        pack_start(walk_of(other), target)
+    for start in (start for route in found for start in route.starts):
+        assert start.target == target
+        certify(start)
+
+
+@contextmanager
+def unknown(name, ring, told):
+    """An updater of the catalogue that knows no rank of a format but by composition; it tells what it keeps."""
+    with CatalogueUpdater(ring, 1, told.append) as updater:
+        for ranks in updater.ranks.values():
+            del ranks[parse_target(name).shape]
+        yield updater
 
 
 @pytest.mark.slow
@@ -143,38 +153,35 @@ def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, 
     assert not json.loads(captured.out)["closed"]
 
 
-def test_the_ways_to_a_format_are_exact_and_near_the_least():
-    pools = {
-        (2, 3, 3): [resolve("2x3x3")[0]],
-        (2, 2, 3): [resolve("2x2x3")[0]],
-        (3, 3, 3): [resolve("laderman")[0]],
-        (2, 3, 4): [resolve("2x3x4")[0]],
-    }
-    for ternary in (False, True):
-        found = routes(
-            Target.general(2, 3, 4), lambda one: pools.get(one, []), np.random.default_rng(0), ternary=ternary
-        )
-        assert [way.name for way in found] == ["own", "border", "sum"]
-        lows = [min(start.rank for start in way.starts) for way in found]
-        assert lows == [20, 21, 22]
-        for way in found:
-            assert len({start.digest for start in way.starts}) == len(way.starts)
-            for start in way.starts[:6]:
-                certify(start)
-                assert start.target.shape == (2, 3, 4)
-                assert (start.ring, start.ternary) == (Z, True) if ternary else start.ring == Z2
-    cuts = next(
-        way
-        for way in routes(Target.general(2, 3, 3), lambda one: pools.get(one, []), np.random.default_rng(0))
-        if way.name == "cut"
-    )
+def routes_to(name, *known, **options):
+    """The routes to a format from stored schemes."""
+    pools = {}
+    for one in known:
+        pools.setdefault(tuple(sorted(one.target.shape)), []).append(one)
+    return routes(parse_target(name), lambda shape: pools.get(shape, []), np.random.default_rng(0), **options)
+
+
+@pytest.mark.parametrize("ternary", [False, True])
+def test_the_ways_to_a_format_are_exact_and_near_the_least(ternary):
+    found = routes_to("2x3x4", *map(scheme, ("2x3x3", "2x2x3", "laderman", "2x3x4")), ternary=ternary)
+    assert [way.name for way in found] == ["own", "border", "sum"]
+    assert [min(start.rank for start in way.starts) for way in found] == [20, 21, 22]
+    for way in found:
+        assert len({start.digest for start in way.starts}) == len(way.starts)
+        for start in way.starts[:6]:
+            certify(start)
+            assert start.target.shape == (2, 3, 4)
+            assert (start.ring, start.ternary) == (Z, True) if ternary else start.ring == Z2
+
+
+def test_one_way_is_a_cut_of_a_larger_format():
+    (cuts,) = (way for way in routes_to("2x3x3", scheme("laderman")) if way.name == "cut")
     assert {start.target.shape for start in cuts.starts} == {(2, 3, 3)}
     certify(cuts.starts[0])
 
 
 def test_halves_that_are_one_scheme_stand_side_by_side():
-    pools = {(2, 2, 2): [resolve("strassen")[0], resolve("winograd")[0]]}
-    (way,) = routes(Target.general(2, 2, 4), lambda one: pools.get(one, []), np.random.default_rng(0))
+    (way,) = routes_to("2x2x4", scheme("strassen"), scheme("winograd"))
     assert (way.name, {start.rank for start in way.starts}) == ("sum", {14})
     shared = []
     for start in way.starts:
@@ -185,7 +192,7 @@ def test_halves_that_are_one_scheme_stand_side_by_side():
 
 
 def test_a_descent_goes_on_below_its_finds():
-    fleet = Fleet([naive((3, 3, 3))], POLICY, seed=3, walkers=8, device="cpu")
+    fleet = fleet_of()
     np.testing.assert_array_equal(fleet.ranks(), 27)
     finds = []
     found = collect_below(
@@ -223,7 +230,7 @@ def test_a_turn_goes_on_while_its_ranks_fall(monkeypatch, falls, longest, launch
         fleet.score -= fleet.launches in falls
 
     fleet = SimpleNamespace(
-        launches=0, flips=0, walkers=3, score=np.full(3, 27), launch=launch, target=Target.general(3, 3, 3)
+        launches=0, flips=0, walkers=3, score=np.full(3, 27), launch=launch, target=parse_target("3x3x3")
     )
     assert collect_below(fleet, 20, steps=1, seconds=10, longest=longest) == {}
     assert fleet.launches == launches
@@ -231,13 +238,10 @@ def test_a_turn_goes_on_while_its_ranks_fall(monkeypatch, falls, longest, launch
 
 def test_a_turn_by_triples_keeps_integral_schemes(home):
     kept_events, said = [], []
-    with CatalogueUpdater(Z, 1, kept_events.append) as updater:
-        for ranks in updater.ranks.values():
-            del ranks[2, 4, 4]
-        gap = Gap(Target.general(2, 4, 4), updater.rank("Z", (2, 4, 4)), 26)
+    with unknown("2x4x4", Z, kept_events) as updater:
+        gap = gap_of("2x4x4", updater.rank("Z", (2, 4, 4)), 26)
         assert gap.rank == 28
-        walks = Descents(updater, settings("Z", 1, "cpu", "a command"), said.append)
-        record = walks.turn(gap, 0, 30.0)
+        record = turns_with(updater, seed=1, device="cpu", on_event=said.append).turn(gap, 0, 30.0)
     assert begun(said) == ["2x4x4: by triples"]
     assert (record.route, record.reached, record.start) == ("triples", 26, 32)
     found = kept_events[-1].scheme
@@ -247,17 +251,16 @@ def test_a_turn_by_triples_keeps_integral_schemes(home):
 def test_routes_without_walks_on_the_flip_graph(home):
     stored = [shipped(name).scheme for name in ("strassen", "2x2x3-r11", "2x2x4-r14", "2x3x4-r20")]
 
-    def routes_to(shape, rank, ring=Z):
+    def others(name, rank, ring=Z):
         known = Known(lambda shape: [scheme for scheme in stored if scheme.target.shape == shape], ring)
-        turns = Descents(known, settings(ring.name, 0, "cpu", "a command"))
-        return turns._other_routes(Gap(Target.general(*shape), rank, 1), 0)
+        return turns_with(known, ring.name, device="cpu")._other_routes(gap_of(name, rank, 1), 0)
 
-    assert list(routes_to((2, 2, 4), 15)) == ["triples"]
-    assert list(routes_to((2, 2, 4), 15, Q)) == ["triples", "least squares"]
-    grouped = routes_to((4, 6, 16), 277)["groups"]
+    assert list(others("2x2x4", 15)) == ["triples"]
+    assert list(others("2x2x4", 15, Q)) == ["triples", "least squares"]
+    grouped = others("4x6x16", 277)["groups"]
     assert re.fullmatch(r"groups of \dx\dx\d over \dx\dx\d from rank 2[78]\d", grouped.name)
-    assert "groups" not in routes_to((4, 6, 16), 150)
-    assert "groups" not in routes_to((4, 6, 16), 277, Z2)
+    assert "groups" not in others("4x6x16", 150)
+    assert "groups" not in others("4x6x16", 277, Z2)
 
 
 def test_a_format_without_a_stored_scheme_is_walked_to_by_a_border_first(home):
@@ -267,28 +270,23 @@ def test_a_format_without_a_stored_scheme_is_walked_to_by_a_border_first(home):
         def pool(self, shape, composed=True):
             if shape == (2, 2, 2):
                 return [shipped("strassen").scheme]
-            return [naive(shape, "flip-zt")] if composed and shape == (2, 2, 3) else []
+            return [naive("2x2x3", "flip-zt")] if composed and shape == (2, 2, 3) else []
 
     known = Composed(rank=12)
-    walks = Descents(known, settings("ZT", 1, "cpu", "a command"), said.append)
-    record = walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 0, 20.0)
+    walks = turns_with(known, "ZT", 1, "cpu", said.append)
+    record = walks.turn(gap_of("2x2x3", 12, 11), 0, 20.0)
     assert (record.route, record.start, record.reached) == ("border", 11, 11)
     assert begun(said) == ["2x2x3: by border from rank 11, starts: 1"]
     assert {scheme.rank for scheme in known.taken} == {11}
 
 
 def test_ternary_routes_leave_schemes_modulo_2_out_and_others_even_denominators():
-    quarters = resolve("3x3x6-r40")[0]
+    quarters, strassen = scheme("3x3x6-r40"), scheme("strassen").over_z2()
     assert quarters.denominators == (1, 1, 4)
-    pools = {(3, 3, 6): [quarters, resolve("3x3x6-r42")[0]], (2, 2, 2): [resolve("strassen")[0].over_z2()]}
-
-    def pool_of(shape):
-        return pools.get(shape, [])
-
     for ternary, ring in ((True, Z), (False, Z2)):
-        found = routes(Target.general(3, 3, 7), pool_of, np.random.default_rng(0), ternary=ternary)
+        found = routes_to("3x3x7", quarters, scheme("3x3x6-r42"), strassen, ternary=ternary)
         assert {start.ring for route in found for start in route.starts} == {ring}
-    assert routes(Target.general(2, 2, 3), pool_of, np.random.default_rng(0), ternary=True) == []
+    assert routes_to("2x2x3", strassen, ternary=True) == []
 
 
 def test_compositions_of_an_improvement_over_z_have_no_fractions(home):
@@ -303,24 +301,21 @@ def test_walks_modulo_2_hold_formats_of_any_size_up_to_500_products():
     assert held == {"8x8x8": True, "4x9x10": True, "9x9x9": True, "9x10x10": False, "16x16x16": False}
     assert not is_walkable(parse_target("4x9x10"), ternary=True)
     assert symmetric_walks(parse_target("9x9x9")) == {}
-    known = [resolve("strassen*naive:1x17x1")[0], resolve("naive:2x34x2")[0]]
-    (own,) = routes(known[0].target, lambda shape: known * (shape == (2, 2, 34)), np.random.default_rng(0), most=120)
+    (own,) = routes_to("2x34x2", scheme("strassen*naive:1x17x1"), scheme("naive:2x34x2"), most=120)
     assert [start.rank for start in own.starts] == [119]
 
 
 @pytest.mark.parametrize("device", ["cpu", "twin"])
 def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch, device):
     kept_events = []
-    monkeypatch.setattr(CatalogueUpdater, "pool", lambda self, shape, composed=True: [naive(shape)])
+    monkeypatch.setattr(CatalogueUpdater, "pool", lambda self, shape, composed=True: [blocks_of(shape)])
     monkeypatch.setattr(descents, "WANTED", 0)
     monkeypatch.setattr(descents, "has_triples", lambda target: False)
-    with CatalogueUpdater(Z2, 1, kept_events.append) as updater:
-        for ranks in updater.ranks.values():
-            del ranks[2, 3, 3]
-        gap = Gap(Target.general(2, 3, 3), updater.rank("Z2", (2, 3, 3)), 15)
+    with unknown("2x3x3", Z2, kept_events) as updater:
+        gap = gap_of("2x3x3", updater.rank("Z2", (2, 3, 3)), 15)
         assert gap.rank == 17  # 2x2x3 and a border
         said = []
-        walks = Descents(updater, settings("Z2", 1, device, "a command"), said.append, walkers=8)
+        walks = turns_with(updater, "Z2", 1, device, said.append, walkers=8)
         for tried in range(8):
             walks.turn(gap, tried, 5.0)
             if updater.ranks["Z2"].get((2, 3, 3), 99) <= 15:
@@ -335,34 +330,40 @@ def test_a_turn_keeps_what_improves_the_catalogue(home, monkeypatch, device):
     assert all(scheme.provenance.command == "a command" for scheme in kept)
 
 
-def test_equals_are_remembered_and_worse_is_not_kept(home):
+LIFTED = r"found <2x2x2:7 over Z> \w{12}, ternary, certified, kept; rank 8 before"
+
+
+@pytest.fixture
+def mod2(strassen):
+    """Strassen's scheme modulo 2, as a search finds it."""
+    return replace(strassen.over_z2(), name="")
+
+
+def test_equals_are_remembered_and_worse_is_not_kept(home, strassen, mod2):
     told, starts = [], []
     with CatalogueUpdater(Z, 1, told.append, starts.append) as updater:
-        strassen = resolve("strassen")[0]
-        assert not updater.keep(strassen, certify(strassen))
-        assert not updater.keep(naive((2, 2, 2)), certify(naive((2, 2, 2))))
+        for one in (strassen, naive("2x2x2")):
+            assert not updater.keep(one, certify(one))
         for ranks in updater.ranks.values():
             ranks[2, 2, 2] = 8
-        mod2 = replace(strassen.over_z2(), name="")
         updater.take(mod2, certify(mod2))
     first, second = map(kept_line, told)
     assert mod2.digest in {scheme.digest for scheme in starts}
     assert first == f"found {mod2!r} {mod2.digest[:12]}, certified, kept; rank 8 before"
-    assert re.fullmatch(r"found <2x2x2:7 over Z> \w{12}, ternary, certified, kept; rank 8 before", second)
+    assert re.fullmatch(LIFTED, second)
     assert (updater.gained, updater.rank("Z", (2, 2, 2)), updater.pool((2, 2, 2))[0].rank) == (1, 7, 7)
 
 
-def test_lifts_that_an_earlier_search_left_are_made(home):
-    told = []
-    mod2 = replace(resolve("strassen")[0].over_z2(), name="")
+def test_lifts_that_an_earlier_search_left_are_made(home, mod2):
+    told, formats = [], [parse_target("2x2x2")]
     with Catalog.open() as catalog:
         catalog.add(mod2, certify(mod2))
     with CatalogueUpdater(Z, 1, told.append) as updater:
-        updater.lift_stored([Target.general(2, 2, 2)])  # 7 products are known: nothing is gained
+        updater.lift_stored(formats)  # 7 products are known: nothing is gained
         updater.ranks["Z"][2, 2, 2] = 8
-        updater.lift_stored([Target.general(2, 2, 2)])
+        updater.lift_stored(formats)
     (line,) = map(kept_line, told)
-    assert re.fullmatch(r"found <2x2x2:7 over Z> \w{12}, ternary, certified, kept; rank 8 before", line)
+    assert re.fullmatch(LIFTED, line)
 
 
 def test_flips_lead_from_a_scheme_without_a_lift_to_one_that_has_one(home, monkeypatch):
@@ -373,7 +374,7 @@ def test_flips_lead_from_a_scheme_without_a_lift_to_one_that_has_one(home, monke
         return lift(scheme, ring=ring) if len(tried) == 3 else Lift(None, None, "no lift")
 
     monkeypatch.setattr(catalogue, "lift", third_lifts)
-    mod2 = after_flips(naive((3, 3, 3)).over_z2(), 3_000_000, seed=3)
+    mod2 = after_flips(naive("3x3x3"), 3_000_000, seed=3)
     assert mod2.rank == 23
     with CatalogueUpdater(Z, 1, told.append) as updater:
         updater.ranks["Z"][3, 3, 3] = 28
@@ -386,21 +387,21 @@ def test_flips_lead_from_a_scheme_without_a_lift_to_one_that_has_one(home, monke
         assert (after.provenance.parents, after.provenance.steps) == ((before.digest,), ())
 
 
-def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home):
-    mod2 = replace(naive((2, 2, 2)), name="")
+def test_schemes_modulo_2_of_the_same_rank_are_starts_too(home, mod2):
+    def rings(updater, added):
+        catalog.add(added, certify(added))
+        return [scheme.ring.name for scheme in updater.pool((2, 2, 2))]
+
     with CatalogueUpdater(Z, 1) as updater, Catalog.open() as catalog:
-        catalog.add(mod2, certify(mod2))
-        assert {scheme.ring.name for scheme in updater.pool((2, 2, 2))} == {"Z"}
-        other = replace(resolve("strassen")[0].over_z2(), name="")
-        catalog.add(other, certify(other))
-        rings = [scheme.ring.name for scheme in updater.pool((2, 2, 2))]
-        assert (rings[0], rings[-1], rings.count("Z2")) == ("Z", "Z2", 1)
+        assert set(rings(updater, replace(naive("2x2x2"), name=""))) == {"Z"}
+        found = rings(updater, mod2)
+        assert (found[0], found[-1], found.count("Z2")) == ("Z", "Z2", 1)
 
 
 @pytest.mark.parametrize("device", ["cpu", "twin"])
 def test_walks_are_for_their_rings_only(home, device):
-    with CatalogueUpdater(Z, 1) as updater, pytest.raises(PlanError, match="Z3 is not a ring of improvements"):
-        Descents(updater, settings("Z3", 0, device, ""))
+    with CatalogueUpdater(Z, 1) as updater:
+        refuses("Z3 is not a ring of improvements", turns_with, updater, "Z3", device=device)
 
 
 def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch):
@@ -412,8 +413,7 @@ def test_a_format_that_nothing_leads_to_starts_from_its_blocks(home, monkeypatch
     monkeypatch.setattr(Descents, "_widen", lambda self, shape, seconds: None)
     monkeypatch.setattr(Descents, "_gpu_fleet", lambda self, starts, *rest: SimpleStarts(starts))
     with CatalogueUpdater(Z, 1) as updater:
-        walks = Descents(updater, settings("ZT", 1, "twin", "a command"), walkers=2)
-        assert walks.turn(Gap(Target.general(2, 2, 3), 12, 11), 3, 1.0).route == "naive"
+        assert turns_with(updater, "ZT", 1, walkers=2).turn(gap_of("2x2x3", 12, 11), 3, 1.0).route == "naive"
     ((fleet, highest),) = seen
     assert ([start.rank for start in fleet.starts], highest) == ([12], 11)
 

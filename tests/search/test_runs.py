@@ -1,6 +1,7 @@
 """Runs that are killed, interrupted, stopped in a round, locked or out of disk lose nothing and can be resumed."""
 
 import errno
+import itertools
 import json
 import os
 import signal
@@ -26,7 +27,6 @@ from .searches import SEARCHES, searched
 
 # Many short rounds that find much, so that a kill falls between two checkpoints.
 COURSE = {"target": "3x3x3", "rank": 23, "ring": "Z2", "seed": 7, "walks": 4, "steps": 20_000, "count": 10**6}
-TWIN = {"target": "3x3x3", "rank": 22, "ring": "Z2", "device": "twin", "walks": 32, "steps": 2000, "seed": 1}
 
 
 def search(out, rounds, **changes):
@@ -41,13 +41,14 @@ def lines(folder):
     return (folder / "found.jsonl").read_text().splitlines()
 
 
-def walks_after(folder):
-    return RunFolder.read(folder).checkpoint().arrays
-
-
-def same_walks(one, other):
-    a, b = walks_after(one), walks_after(other)
+def same_walks(*folders):
+    a, b = (RunFolder.read(folder).checkpoint().arrays for folder in folders)
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "run"
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +81,7 @@ def test_a_folder_holds_every_find(unbroken):
         (2, {"ladder": ("2x3x3:15",), "plan": LadderPlan(passed=3)}),
     ],
 )
-def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs, changes):
-    folder = tmp_path / "run"
+def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, folder, tmp_path, jobs, changes):
     code = (
         "import sys, lcma.search.runs.search_run as r\n"
         "from lcma.search import LadderPlan\n"
@@ -112,8 +112,7 @@ def test_killed_runs_go_on_as_if_nothing_had_been(unbroken, tmp_path, jobs, chan
     )
 
 
-def test_a_run_resumed_before_its_first_checkpoint_starts_over(unbroken, tmp_path):
-    folder = tmp_path / "run"
+def test_a_run_resumed_before_its_first_checkpoint_starts_over(unbroken, folder):
     search(folder, 60)
     (folder / "state.npz").unlink()
     content = (folder / "found.jsonl").read_bytes()
@@ -122,9 +121,9 @@ def test_a_run_resumed_before_its_first_checkpoint_starts_over(unbroken, tmp_pat
     assert len(lines(folder)) == len(lines(unbroken[0]))
 
 
-def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_path):
-    first = find("3x3x3", rank=23, seed=3, count=40, policy=Policy(), out=tmp_path / "run")
-    again = resume(tmp_path / "run")
+def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(folder):
+    first = find("3x3x3", rank=23, seed=3, count=40, policy=Policy(), out=folder)
+    again = resume(folder)
     assert digests(again) == digests(first)
     assert again.rounds == first.rounds
     assert [one.origin.digest for one in again.finds] == [one.origin.digest for one in first.finds]
@@ -139,7 +138,7 @@ def test_finds_that_were_lifted_come_back_with_what_they_were_lifted_from(tmp_pa
 def test_every_kind_of_run_goes_on_as_if_nothing_had_been(tmp_path, kind):
     course = {"count": 100, **SEARCHES["resumed"][kind]}
     first, rounds = course.pop("first"), course["rounds"]
-    whole = searched(course, out=tmp_path / "whole")
+    whole = searched(course, jobs=1, out=tmp_path / "whole")
     searched(course, rounds=first, out=tmp_path / "run")
     again = resume(tmp_path / "run", rounds=rounds, jobs=1 if "device" in course else 2)
     assert [one.digest for one in again.schemes] == [one.digest for one in whole.schemes]
@@ -150,40 +149,32 @@ def test_every_kind_of_run_goes_on_as_if_nothing_had_been(tmp_path, kind):
     assert ("ladder" in course) == bool(whole.steps)
 
 
-def test_a_start_is_in_the_folder(tmp_path):
-    start = find("2x2x3", rank=11, ring="Z2").best
-    find("2x2x3", rank=10, ring="Z2", rounds=1, steps=1000, start=start, out=tmp_path / "started")
-    assert RunFolder.read(tmp_path / "started").config.start == start
-    assert resume(tmp_path / "started", rounds=2).rounds == 2
+def interrupted(folder, *numbers):
+    """A run of 60 rounds that gets signals in its fifth."""
+
+    def stop(progress):
+        for number in numbers if progress.round == 5 else ():
+            os.kill(os.getpid(), number)
+
+    with Interrupts() as interrupts:
+        result = search(folder, 60, on_event=stop, stop=lambda: interrupts.wanted)
+    assert result.interrupted
+    return result
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_signals_end_a_run_after_its_round(tmp_path, number):
-    def stop(progress):
-        if progress.round == 5:
-            os.kill(os.getpid(), number)
-
+def test_signals_end_a_run_after_its_round(folder, number):
     before = signal.getsignal(number)
-    with Interrupts() as interrupts:
-        result = search(tmp_path / "run", 60, on_event=stop, stop=lambda: interrupts.wanted)
-    assert result.interrupted
-    assert result.rounds == status(tmp_path / "run").round == 5
+    assert interrupted(folder, number).rounds == status(folder).round == 5
     assert signal.getsignal(number) is before
 
 
-def test_the_second_signal_gives_the_round_up(tmp_path, unbroken):
-    def stop(progress):
-        if progress.round == 5:
-            os.kill(os.getpid(), signal.SIGINT)
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with Interrupts() as interrupts:
-        assert search(tmp_path / "run", 60, on_event=stop, stop=lambda: interrupts.wanted).interrupted
-    assert digests(resume(tmp_path / "run")) == digests(unbroken[1])
+def test_the_second_signal_gives_the_round_up(folder, unbroken):
+    interrupted(folder, signal.SIGINT, signal.SIGINT)
+    assert digests(resume(folder)) == digests(unbroken[1])
 
 
-def test_a_folder_is_of_one_process_and_one_run(tmp_path):
-    folder = tmp_path / "run"
+def test_a_folder_is_of_one_process_and_one_run(folder):
     search(folder, 1)
     refuses_with(RunFolderError, "holds a run already", search, folder, 1)
     held = RunFolder.open(folder)
@@ -193,8 +184,7 @@ def test_a_folder_is_of_one_process_and_one_run(tmp_path):
     assert resume(folder, rounds=2).rounds == 2
 
 
-def test_a_folder_of_other_code_is_refused_but_can_be_merged(tmp_path):
-    folder = tmp_path / "run"
+def test_a_folder_of_other_code_is_refused_but_can_be_merged(folder):
     result = search(folder, 4)
     about = json.loads((folder / "run.json").read_text())
     (folder / "run.json").write_text(json.dumps({**about, "code": "0123"}))
@@ -204,8 +194,7 @@ def test_a_folder_of_other_code_is_refused_but_can_be_merged(tmp_path):
     refuses_with(RunFolderError, "format 99", status, folder)
 
 
-def test_a_scheme_that_was_tampered_with_is_rejected(tmp_path):
-    folder = tmp_path / "run"
+def test_a_scheme_that_was_tampered_with_is_rejected(folder):
     search(folder, 30)
     record = json.loads(lines(folder)[0])
     product = record["scheme"]["products"][0]
@@ -214,15 +203,16 @@ def test_a_scheme_that_was_tampered_with_is_rejected(tmp_path):
     refuses_with(RunFolderError, "not valid", resume, folder, rounds=31)
 
 
-def test_a_full_disk_loses_nothing(tmp_path, unbroken, monkeypatch):
-    folder = tmp_path / "run"
+def no_space(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_full_disk_loses_nothing(folder, unbroken, monkeypatch):
     real, calls = os.fsync, []
 
     def full(handle):
         calls.append(handle)
-        if len(calls) > 5:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(handle)
+        return real(handle) if len(calls) <= 5 else no_space()
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
@@ -234,15 +224,10 @@ def test_a_full_disk_loses_nothing(tmp_path, unbroken, monkeypatch):
     assert lines(folder)[: len(before)] == before
 
 
-def test_a_checkpoint_that_can_not_be_written_leaves_the_last_one(tmp_path, monkeypatch):
-    folder = tmp_path / "run"
+def test_a_checkpoint_that_can_not_be_written_leaves_the_last_one(folder, monkeypatch):
     search(folder, 2)
-
-    def full(path, content):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
     with monkeypatch.context() as patch:
-        patch.setattr("lcma.search.runs.folder.write_atomic", full)
+        patch.setattr("lcma.search.runs.folder.write_atomic", no_space)
         refuses_with(RunFolderError, "No space left", resume, folder, rounds=4)
     assert status(folder).round == 2
 
@@ -256,36 +241,37 @@ def test_a_bad_search_leaves_no_folder(tmp_path):
 
 
 def test_merging_takes_each_scheme_once(tmp_path):
-    first, second = search(tmp_path / "a", 3), search(tmp_path / "b", 3, seed=8)
-    search(tmp_path / "c", 2)
-    runs, finds = merge([tmp_path / "a", tmp_path / "b", tmp_path / "c"], tmp_path / "all.jsonl")
+    folders, everything = [tmp_path / name for name in "abc"], tmp_path / "all.jsonl"
+    first, second = search(folders[0], 3), search(folders[1], 3, seed=8)
+    search(folders[2], 2)
+    runs, finds = merge(folders, everything)
     assert len(runs) == 3
     assert {found.scheme.digest for found in finds} == {*digests(first), *digests(second)}
-    written = (tmp_path / "all.jsonl").read_text().splitlines()
+    written = everything.read_text().splitlines()
     assert [Record.from_line(line).found.scheme.digest for line in written] == [one.scheme.digest for one in finds]
-    refuses_with(RunFolderError, r"all\.jsonl can.t be written", merge, [tmp_path / "a"], tmp_path / "all.jsonl")
+    refuses_with(RunFolderError, r"all\.jsonl can.t be written", merge, folders[:1], everything)
     find("2x2x2", rank=7, ring="Z2", out=tmp_path / "d")
-    refuses_with(RunFolderError, "merge like with like", merge, [tmp_path / "a", tmp_path / "d"])
+    refuses_with(RunFolderError, "merge like with like", merge, [folders[0], tmp_path / "d"])
+
+
+class Odd:
+    """A walk that declares no state."""
+
+    def __init__(self):
+        self.steps = 4
+
+
+class Plain:
+    STATE = ("words", "steps")
+
+    def __init__(self, more=0, steps=4):
+        self.words, self.steps, self.name = np.arange(3) + more, steps, "x"
 
 
 def test_snapshots_have_a_schema():
-    class Odd:
-        def __init__(self):
-            self.steps = 4
-
-    class Plain:
-        STATE = ("words", "steps")
-
-        def __init__(self):
-            self.words, self.steps, self.name = np.arange(3), 4, "x"
-
     refuses("declare no STATE", snapshot, [Odd()])
-    walkers = [Plain(), Plain()]
-    walkers[1].words += 5
-    saved = snapshot(walkers)
+    saved, others = snapshot([Plain(), Plain(more=5)]), [Plain(steps=9), Plain()]
     assert set(saved) == {"words", "steps"}
-    others = [Plain(), Plain()]
-    others[0].steps = 9
     restore(others, saved)
     assert others[1].words.tolist() == [5, 6, 7]
     assert others[0].steps == 4
@@ -294,8 +280,7 @@ def test_snapshots_have_a_schema():
     refuses("does not fit these walks: it has words", restore, others, {"words": saved["words"]})
 
 
-def test_a_run_of_stages_reports_its_stage(tmp_path):
-    folder = tmp_path / "run"
+def test_a_run_of_stages_reports_its_stage(folder):
     plan = LadderPlan(passed=3)
     search(folder, 1, target="3x3x3", ladder=("2x3x3:15",), steps=5000, plan=plan)
     run_status = status(folder)
@@ -308,38 +293,25 @@ def test_a_run_of_stages_reports_its_stage(tmp_path):
     assert 1 <= len(result.steps) <= plan.passed
 
 
-SETTINGS = {"rank": 7, "seed": 3, "walks": 2, "steps": 20_000, "count": 10**6}
+def short_rounds(parts=4_000, **options):
+    """A search of rounds that walk in parts, and the digests of its finds in order."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(walk_run, "STEPS_AT_ONCE", parts)
+        result = find("2x2x2", rank=7, seed=3, walks=2, steps=20_000, count=10**6, rounds=5, **options)
+    return result, [scheme.digest for scheme in result.schemes]
 
 
-@pytest.fixture
-def _short_parts(monkeypatch):
+def test_a_broken_round_is_repeated_and_changes_no_find(folder, monkeypatch):
     monkeypatch.setattr(walk_run, "STEPS_AT_ONCE", 4_000)
-
-
-def in_order(result):
-    return [scheme.digest for scheme in result.schemes]
-
-
-@pytest.mark.usefixtures("_short_parts")
-def test_a_broken_round_is_repeated_and_changes_no_find(tmp_path):
-    whole = find("2x2x2", **SETTINGS, rounds=5)
-    calls = []
-
-    def stop():
-        calls.append(time.perf_counter())
-        return len(calls) > 25  # 10 calls a round: within the third
-
-    broken = find("2x2x2", **SETTINGS, rounds=5, out=tmp_path / "run", stop=stop)
+    calls = itertools.count(1)
+    broken, _ = short_rounds(out=folder, stop=lambda: next(calls) > 25)  # 10 calls a round: within the third
     assert broken.interrupted
     assert broken.rounds == 2
-    assert status(tmp_path / "run").round <= broken.rounds
-    again = resume(tmp_path / "run")
-    assert in_order(again) == in_order(whole)
+    assert status(folder).round <= broken.rounds
+    again = resume(folder)
+    assert [scheme.digest for scheme in again.schemes] == short_rounds()[1]
     assert again.rounds == 5
 
 
-@pytest.mark.usefixtures("_short_parts")
-def test_parts_of_a_round_change_no_find(monkeypatch):
-    parts = find("2x2x2", **SETTINGS, rounds=4)
-    monkeypatch.setattr(walk_run, "STEPS_AT_ONCE", 10**9)
-    assert in_order(parts) == in_order(find("2x2x2", **SETTINGS, rounds=4))
+def test_parts_of_a_round_change_no_find():
+    assert short_rounds()[1] == short_rounds(parts=10**9)[1]

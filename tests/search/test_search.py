@@ -1,25 +1,33 @@
-"""Runs of many walks: finds, limits, reproducibility, provenance, refusals."""
+"""Runs of many walks: finds, provenance, bounds on what is found, and the settings that runs have by default."""
 
+import csv
 import subprocess
 import sys
+from dataclasses import replace
+from importlib import resources
 
+import numpy as np
 import pytest
 
-from lcma.schemes_db import Z2, parse_target
+from lcma.schemes_db import Z2, Target, parse_target
+from lcma.schemes_db.costs import full_and_half
 from lcma.search import (
     LadderPlan,
-    PackedTerms,
     Policy,
     RunConfig,
+    common_products,
     find,
+    kept_first,
     make_walker,
+    resume,
     walk_names,
+    walk_policy,
 )
+from lcma.search.runs.bounds import broken
+from lcma.search.runs.plan import setting_for
 from lcma.verify import certify
 
-
-def digests(result):
-    return [scheme.digest for scheme in result.schemes]
+from .starts import naive, naive_terms, scheme
 
 
 def test_strassen_from_its_name():
@@ -38,14 +46,6 @@ def test_strassen_from_its_name():
     assert sum(result.ranks.values()) == 4
 
 
-def test_the_number_of_jobs_changes_nothing():
-    first, second = (find("3x3x3", rank=23, seed=5, count=10, jobs=jobs) for jobs in (1, 2))
-    assert digests(first) == digests(second)
-    assert first.rounds == second.rounds
-    assert len(set(digests(first))) == len(first.finds) >= 10
-    assert digests(first) != digests(find("3x3x3", rank=23, seed=6, count=10))
-
-
 def test_without_a_rank_improvements_are_the_finds():
     seen = []
     result = find("3x3x3", ring="Z2", rounds=4, walks=2, steps=20_000, on_event=seen.append)
@@ -59,13 +59,6 @@ def test_without_a_rank_improvements_are_the_finds():
     assert result.to_json()["finds"] == len(ranks)
 
 
-def test_a_walk_may_start_from_a_scheme():
-    start = PackedTerms.naive(parse_target("2x2x2")).to_scheme()
-    found = find("2x2x2", rank=7, start=start).finds[0]
-    assert found.origin.provenance.relation == "flip walk"
-    assert found.origin.provenance.parents == (start.digest,)
-
-
 def test_ctrl_c_leaves_what_was_found():
     def stop(progress):
         if progress.finds >= 2:
@@ -76,15 +69,8 @@ def test_ctrl_c_leaves_what_was_found():
     assert len(result.finds) >= 2
 
 
-def test_seconds_end_a_run_after_a_round():
-    result = find("2x2x2", rank=6, seconds=0.0)
-    assert result.rounds == 0
-    assert result.best is None
-
-
-def test_walks_are_named_plug_ins():
-    assert "flip" in walk_names()
-    walker = make_walker("flip", PackedTerms.naive(parse_target("2x2x2")), 1, 0, Policy())
+def test_a_walker_is_rewound_to_its_start():
+    walker = make_walker("flip", naive_terms("2x2x2"), 1, 0, Policy())
     walker.advance(7, 300_000)
     assert walker.rank == walker.lowest == walker.terms().rank == 7
     walker.rewind()
@@ -121,19 +107,10 @@ def test_a_start_of_another_format_is_brought_to_the_target():
     shorter = find("2x2x3", rank=11, ring="Z2", start=longer, seconds=30)
     assert shorter.best.rank == 11
     assert shorter.finds[0].origin.provenance.relation.startswith("projection along k")
-    assert shorter.lineage[0].origin.digest == longer.digest
-    assert shorter.lineage[0].origin.provenance.parents == ()
-    twice = find("2x2x4", rank=14, ring="Z2", start=find("2x2x2", rank=7, ring="Z2").best)
+    (step,) = shorter.lineage
+    assert (step.origin.digest, step.origin.provenance.parents) == (longer.digest, ())
+    twice = find("2x2x4", rank=14, ring="Z2", start=scheme("strassen").over_z2())
     assert twice.finds[0].origin.provenance.relation.startswith("merge along n")
-
-
-def test_the_default_stages_to_a_target():
-    assert RunConfig("5x5x5", 97, "Z2").walk == "flip-c3"
-    assert [str(stage) for stage in RunConfig("4x5x5", 74, "Z2").stages] == ["4x4x4:47", "4x4x5:60", "4x5x5:74"]
-    assert [str(stage) for stage in RunConfig("4x4x4", 47, "Z2").stages] == ["4x4x4:47"]
-    assert RunConfig("5x5x5", 97, "Z2", ladder=("4x5x5:73",)).walk == "flip"
-    assert RunConfig("4x4x4:tri-out", 34, seconds=1, objective="cost").walk == "flip-half"
-    assert RunConfig("3x3x3", 23, "Z3").walk == "flip-z3"
 
 
 def test_an_objective_keeps_what_is_better_only():
@@ -142,3 +119,71 @@ def test_an_objective_keeps_what_is_better_only():
     assert len(counts) > 1
     assert counts == sorted(set(counts), reverse=True)
     assert result.rounds == 40
+
+
+def test_a_find_has_no_more_full_products_than_asked_for():
+    target = "3x3x3:tri-out"
+    config = RunConfig(target, 17, "Z2", policy={"full": 9})
+    assert config.walk == "flip-half"
+    assert config.target_policy == replace(walk_policy("flip-half"), full=9)
+    found = find(target, rank=17, ring="Z2", seed=1, policy={"full": 9}, steps=200_000, seconds=30).best
+    assert full_and_half(found)[0] <= 9
+    start = naive(target)
+    assert broken(start, Policy(full=8)) == "9 products are full, more than 8"
+    # The rank of the start is no find by itself where it has too many full products.
+    assert RunConfig(target, start.rank, "Z2", policy={"full": 8}).start_rank == start.rank
+
+
+def test_nonzeros_are_bounded_in_the_lift_too():
+    found = find("3x3x3", rank=24, policy={"nonzeros": 3}, seconds=30)
+    for one in (found.best, found.finds[0].origin):
+        assert max(int(np.diff(factor.indptr).max()) for factor in one.factors) <= 3
+    dense = scheme("winograd")
+    assert broken(dense, Policy(nonzeros=3)) == "a factor has 4 nonzeros, more than 3"
+    assert not broken(dense, Policy(nonzeros=4))
+
+
+@pytest.mark.parametrize("ring", ["Z2", "ZT"])
+def test_fixed_products_are_in_every_find_and_after_a_resume(ring, tmp_path):
+    ordered = kept_first(naive("2x2x4", "flip-zt"), [4, 2])
+    limits = {"rank": 15, "ring": ring, "start": ordered, "policy": {"keep": 2}, "steps": 100_000}
+    result = find("2x2x4", **limits, rounds=1, out=tmp_path / "run")
+    again = resume(tmp_path / "run", rounds=3, count=1000)
+    kept = ordered.over_z2() if ring == "Z2" else ordered
+    assert len(again.finds) > len(result.finds) > 0
+    for found in again.schemes:
+        assert {0, 1} <= set(common_products(kept, found))
+    whole = find("2x2x4", **limits, rounds=3, count=1000)
+    assert [one.digest for one in whole.schemes] == [one.digest for one in again.schemes]
+
+
+def test_products_are_the_same_up_to_sign(strassen):
+    u, v, w = (factor.dense.copy() for factor in strassen.factors)
+    u[2], w[2] = -u[2], -w[2]
+    turned = type(strassen).from_arrays(strassen.target, u[::-1], v[::-1], w[::-1])
+    assert common_products(strassen, turned) == list(range(7))
+    w[0] = -w[0]
+    assert common_products(strassen, type(strassen).from_arrays(strassen.target, u, v, w)) == list(range(1, 7))
+    assert kept_first(strassen, [3, 1]).digest == strassen.digest
+    assert np.array_equal(kept_first(strassen, [3, 1]).u.dense[:2], strassen.u.dense[[3, 1]])
+
+
+def test_settings_by_target_and_walk():
+    text = (resources.files("lcma.search") / "data" / "settings.csv").read_text()
+    rows = list(csv.DictReader(text.splitlines()))
+    assert len({(row["target"], row["walk"]) for row in rows}) == len(rows) > 0
+    for row in rows:
+        target = parse_target(row["target"])
+        assert row["walk"] in walk_names()
+        assert list(target.shape) == sorted(target.shape)
+        shapes = {target.shape, target.shape[::-1]} if target.is_general else {target.shape}
+        for shape in shapes:
+            known = setting_for(Target.general(*shape) if target.is_general else target, row["walk"])
+            assert (known.walkers, known.steps) == (int(row["walks"]), int(row["steps"]))
+            assert known.policy.plus_after == int(row["plus_after"])
+    config = RunConfig("3x3x3", 23, "Z2")
+    own = setting_for(config.final_target, "flip")
+    assert (config.walks, config.steps, config.target_policy) == (own.walkers, own.steps, own.policy)
+    assert RunConfig("3x3x3", 23, "Z2", policy={"margin": 4}).target_policy == replace(config.target_policy, margin=4)
+    assert RunConfig("3x3x3", 23, "Z2", walks=3, steps=7, policy=Policy()).target_policy == Policy()
+    assert setting_for(parse_target("8x8x8"), "flip").policy == walk_policy("flip")

@@ -5,8 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from lcma.schemes_db import Target, Z
-from lcma.search.triples.annealer import Annealer, _entries, sides, usual_rank
+from lcma.schemes_db import Z, parse_target
+from lcma.search.triples.annealer import Annealer, _entries
 from lcma.search.triples.arrangement import Arrangement, independent_rows
 from lcma.search.triples.construct import scheme_of
 from lcma.search.triples.forms import TWO_PRODUCTS, seventh_product
@@ -18,27 +18,13 @@ from lcma.verify import certify
 SIGNS = list(product((1, -1), repeat=2))
 
 
-def strassen_arrangement(s=-1, u=1):
-    """The three inner products of Strassen's scheme: rows and columns e1, e2 and their combinations."""
-    rows, cols = np.array([[1, 0], [0, 1], [1, s]]), np.array([[1, 0], [0, 1], [1, u]])
-    return Arrangement(rows, cols, np.array([2, 1, 0]))
-
-
-@pytest.mark.parametrize("variant", range(3))
-def test_two_products_are_an_inner_product(variant):
-    forms = sum(np.outer(left, right) for left, right in TWO_PRODUCTS[variant])
-    assert np.array_equal(forms, np.eye(2))
-
-
 @pytest.mark.parametrize(("s", "u"), SIGNS)
 def test_the_seventh_product_completes_a_triple(s, u):
     seventh = seventh_product(s, u)
 
     def placed(left, right, first, second):
         """The bilinear form of (left of r1 A + of r2 A)(right of B c1 + of B c2) as a 4 x 4 matrix."""
-        lefts = np.concatenate([np.multiply(f, left) for f in first])
-        rights = np.concatenate([np.multiply(f, right) for f in second])
-        return np.outer(lefts, rights)
+        return np.outer(np.outer(first, left), np.outer(second, right))
 
     (one, _), (two, _), (_, three) = TWO_PRODUCTS[2], TWO_PRODUCTS[1], TWO_PRODUCTS[0]
     own = np.outer([*seventh.left1, *seventh.left2], [*seventh.right1, *seventh.right2])
@@ -51,7 +37,9 @@ def test_the_seventh_product_completes_a_triple(s, u):
 
 @pytest.mark.parametrize(("s", "u"), SIGNS)
 def test_a_triple_is_a_scheme_of_rank_seven(s, u):
-    scheme = scheme_of(strassen_arrangement(s, u))
+    """The three inner products of Strassen's scheme: rows and columns e1, e2 and their combinations."""
+    rows, cols = (np.array([[1, 0], [0, 1], [1, last]]) for last in (s, u))
+    scheme = scheme_of(Arrangement(rows, cols, np.array([2, 1, 0])))
     assert (scheme.rank, scheme.ring, scheme.ternary) == (7, Z, True)
     certify(scheme)
 
@@ -155,17 +143,9 @@ def test_inner_products_are_replaced_until_the_scheme_is_integral():
 
 
 def test_an_annealer_continues_from_its_state():
-    target = Target.general(2, 3, 3)
-    one = Annealer(target, 15, seed=4, index=1)
+    one, other = (Annealer(parse_target("2x3x3"), 15, seed=seed, index=index) for seed, index in ((4, 1), (0, 0)))
     one.advance(1000)
-    other = Annealer(target, 15, seed=0, index=0)
     other.take_arrays(one.to_arrays())
     first, second = ([scheme.digest for scheme in annealer.advance(60_000)] for annealer in (one, other))
     assert first == second
     assert first
-
-
-def test_sides_and_usual_ranks():
-    assert sides(Target.general(5, 2, 3)) == (3, 5)
-    ranks = [usual_rank(Target.general(2, p, n)) for p, n in ((2, 2), (2, 3), (3, 3), (4, 4), (8, 8))]
-    assert ranks == [7, 11, 15, 26, 100]

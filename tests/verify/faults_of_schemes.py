@@ -48,9 +48,16 @@ def faults(scheme):
             yield partial(transposed, scheme, slot)
 
 
+def numerators(factor):
+    """The numerators of a factor as an array (R, blocks), or (R, blocks, 2), of integers of any size."""
+    rows = np.zeros((factor.rank, factor.blocks, *factor.values.shape[1:]), dtype=object)
+    rows[factor.product, factor.indices] = factor.values
+    return rows
+
+
 def wrong_equations(scheme):
     """Which equations (A, B, C) do not hold: the twin of the grouped checks, over any ring."""
-    parts = [factor.dense.astype(object).reshape(scheme.rank, factor.blocks, -1) for factor in scheme.factors]
+    parts = [numerators(factor).reshape(scheme.rank, factor.blocks, -1) for factor in scheme.factors]
     u, v, w = ((part[..., 0], part[..., 1] if part.shape[2] == 2 else 0 * part[..., 0]) for part in parts)
 
     def times(x, y, how):

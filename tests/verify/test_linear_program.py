@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,18 +115,17 @@ def test_a_program_gets_the_verdict_of_its_expansion(short):
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_one_changed_sign_in_any_of_the_three_is_refuted(short, place):
     parts = program(2).split("\n#\n")
-    at = parts[place].index("+") if "+" in parts[place] else parts[place].index("-")
-    parts[place] = parts[place][:at] + ("-" if parts[place][at] == "+" else "+") + parts[place][at + 1 :]
+    assert "+" in parts[place]
+    parts[place] = parts[place].replace("+", "-", 1)
     found = report_of("\n#\n".join(parts))
     assert not found.ok
     assert found.headline().startswith("FAIL 4x4x4 rank 49 over Z: ")
 
 
 def test_outputs_by_the_transpose_are_found(short):
-    left, right, third = program(1).split("\n#\n")
+    left_right, third = program(1).rsplit("\n#\n", 1)
     third = third.replace("o1:", "x:").replace("o2:", "o1:").replace("x:", "o2:")
-    found = report_of("\n#\n".join([left, right, third]))
-    assert found.conventions == ("C^T",)
+    assert report_of(f"{left_right}\n#\n{third}").conventions == ("C^T",)
 
 
 def test_fractions_are_over_q_and_not_over_z(short):
@@ -162,6 +160,5 @@ def test_32x32x32_with_long_sums_is_proven_by_program(tmp_path):
     path = tmp_path / "nested.slp"
     path.write_text(program(5))
     command = [sys.executable, "-m", "lcma", "verify", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=Path(tmp_path))
-    assert done.returncode == 0
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=True)
     assert done.stdout.startswith("OK 32x32x32 rank 16807 over Z (program, ")

@@ -1,8 +1,12 @@
+"""Proofs of schemes: what they say, and that every fault of a shipped scheme is found by all of them alike."""
+
 import dataclasses
+from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 import lcma
 from lcma.errors import VerificationError
@@ -10,26 +14,17 @@ from lcma.schemes_db import ProductKind, Q, costs
 from lcma.schemes_db.formats import lcma_json, parse_bytes, render
 from lcma.schemes_db.ring import is_prime
 from lcma.schemes_db.scheme import Scheme
-from lcma.schemes_db.shipped import shipped
-from lcma.verify import exact, judge, randomized
+from lcma.schemes_db.shipped import shipped, shipped_names
+from lcma.verify import METHODS, check, exact, judge, randomized
 from lcma.verify.exact import check_exact, magnitude_bound
+from lcma.verify.expansion import term_count
+from lcma.verify.nearest import nearest
 from lcma.verify.primes import fresh_generator, primes_below, random_prime
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
 from lcma.workbench import cli
 
 from ..refusal import refuses_with
-from .faults_of_schemes import changed, single_changes, wrong_equations
-
-
-@pytest.mark.parametrize("name", [
-    "strassen", "winograd", "laderman", "eca-stage1", "eca-stage2", "naive:2x3x4", "naive:3x2x3:tri-out:upper",
-    "strassen*naive:1x2x3",
-])  # fmt: skip
-@pytest.mark.parametrize("method", ["exact", "randomized"])
-def test_valid_schemes_pass(name, method):
-    outcome = lcma.check(lcma.resolve(name)[0], method)
-    assert outcome.ok
-    assert outcome.explain() == "valid"
+from .faults_of_schemes import changed, faults, single_changes, wrong_equations
 
 
 def test_the_first_wrong_equation_is_named(strassen):
@@ -57,11 +52,9 @@ def test_what_holds_mod_2_only_is_said(strassen):
 def test_rational_schemes_are_cleared_of_denominators(strassen):
     u, v, w = (factor.dense for factor in strassen.factors)
     good = Scheme.from_arrays(strassen.target, u * 3, v, w * 2, Q, denominators=(3, 1, 2))
-    assert check_exact(good).ok
-    assert check_randomized(good).ok
+    assert check_exact(good).explain() == check_randomized(good).explain() == "valid"
     bad = Scheme.from_arrays(strassen.target, u, v, w, Q, denominators=(3, 1, 1))
-    assert check_exact(bad).wrong == 8
-    assert check_exact(bad).first.got == Fraction(1, 3)
+    assert (check_exact(bad).wrong, check_exact(bad).first.got) == (8, Fraction(1, 3))
     assert not check_randomized(bad).ok
 
 
@@ -102,14 +95,13 @@ def test_a_half_that_is_none_would_be_caught_by_garbage(monkeypatch):
     assert check_randomized(scheme).ok
 
 
-def test_the_stated_error_probability_is_reached_by_primes_that_a_seed_repeats():
-    over_z, over_z2 = lcma.resolve("strassen")[0], lcma.resolve("strassen")[0].over_z2()
-    for scheme, rounds in ((over_z, 4), (over_z2, 241)):
+def test_the_stated_error_probability_is_reached_by_primes_that_a_seed_repeats(strassen):
+    for scheme, rounds in ((strassen, 4), (strassen.over_z2(), 241)):
         proof = check_randomized(scheme).proof
         assert proof.error_log2 <= -100
         assert proof.rounds == rounds
-    assert check_randomized(over_z, error_log2=-20).proof.rounds == 1
-    assert check_randomized(over_z, seed=5).proof == check_randomized(over_z, seed=5).proof
+    assert check_randomized(strassen, error_log2=-20).proof.rounds == 1
+    assert check_randomized(strassen, seed=5).proof == check_randomized(strassen, seed=5).proof
 
 
 def test_certificates_are_checked_again(strassen):
@@ -134,33 +126,30 @@ def test_primes():
     assert all(1 << 30 <= (p := random_prime(fresh_generator(1))) < 1 << 31 and is_prime(p) for _ in range(5))
 
 
-def test_what_is_refuted_by_one_value_is_wrong_and_no_right_scheme_is(representative):
-    scheme, rng = shipped(representative).scheme, np.random.default_rng(17)
-    assert not any(refuted(scheme, seed) for seed in range(5))
+def some_changed(scheme, seed):
+    """Twenty schemes with one changed coefficient each."""
     changes = list(single_changes(scheme))
-    bad = [changed(scheme, *changes[i]) for i in rng.choice(len(changes), 20, replace=False)]
-    found = sum(refuted(one) for one in bad)
-    assert found == 20 or scheme.ring.characteristic
+    return [changed(scheme, *changes[i]) for i in np.random.default_rng(seed).choice(len(changes), 20, replace=False)]
+
+
+def test_what_is_refuted_by_one_value_is_wrong_and_no_right_scheme_is(representative):
+    scheme = shipped(representative).scheme
+    assert not any(refuted(scheme, seed) for seed in range(5))
+    assert all(map(refuted, some_changed(scheme, 17))) or scheme.ring.characteristic
 
 
 @pytest.mark.parametrize("name", ["strassen", "eca-stage1", "laderman"])
 def test_a_wrong_equation_is_found_without_all_of_them(name):
-    scheme, rng = lcma.resolve(name)[0], np.random.default_rng(3)
+    scheme = lcma.resolve(name)[0]
     assert first_wrong(scheme) is None
-    changes = list(single_changes(scheme))
-    for i in rng.choice(len(changes), 20, replace=False):
-        wrong = changed(scheme, *changes[i])
-        found, all_of_them = first_wrong(wrong), check_exact(wrong)
-        assert not found.ok
-        assert found.wrong is None
-        assert found.first == all_of_them.first
+    for wrong in some_changed(scheme, 3):
+        found = first_wrong(wrong)
+        assert (found.ok, found.wrong, found.first) == (False, None, check_exact(wrong).first)
 
 
-def test_a_long_wrong_file_is_refuted_by_one_equation(monkeypatch):
+def test_a_long_wrong_file_is_refuted_by_one_equation(monkeypatch, strassen):
     monkeypatch.setattr("lcma.verify.report.is_long", lambda scheme: True)
-    wrong = changed(lcma.resolve("strassen")[0], *next(iter(single_changes(lcma.resolve("strassen")[0]))))
-    (reading,) = parse_bytes(render(wrong, "lcma-json"))
-    report = judge(reading, "long")
+    report = judge(parse_bytes(render(changed(strassen, 0, 0, 0, -1), "lcma-json"))[0], "long")
     assert not report.ok
     assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: coefficient of A[")
 
@@ -181,3 +170,94 @@ def test_a_recheck_draws_its_own_primes(strassen, tmp_path, capsys):
     path.write_text(lcma_json.render(wrong, forged))
     assert cli.main(["verify", "--recheck", str(path)]) == 1
     assert capsys.readouterr().out.startswith("FAIL 2x2x2 rank 8")
+
+
+PAPERS = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]
+
+MOST_FAULTS = 100
+"""Faults of a scheme that are tried: all of up to some five products, 14,000 of all schemes together."""
+
+BY_EVERY_METHOD = 1
+"""Of them by every method: the symbolic proof of a scheme of 137 products takes 0.7 s."""
+
+MOST_EXPANDED = 20_000
+"""Terms of a scheme up to which its faults are tried by the symbolic proof, which takes seconds for each of more."""
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Limit BLAS to one thread: in several processes of tests its threads wait longer for each other than they work."""
+    with threadpool_limits(1):
+        yield
+
+
+def assert_rejected(made, *methods):
+    for fault in made:
+        bad = fault()
+        for method in methods:
+            assert not check(bad, method).ok, (method, bad.digest)
+
+
+@pytest.mark.parametrize("name", ["strassen", "winograd"])
+def test_every_fault_of_a_small_scheme_is_rejected(name):
+    assert_rejected(faults(shipped(name).scheme), "exact")
+
+
+def test_some_faults_of_each_kind_are_rejected(representative):
+    scheme = shipped(representative).scheme
+    every, rng = list(faults(scheme)), np.random.default_rng(11)
+    of_kind = {kind: [fault for fault in every if fault.func.__name__ == kind] for kind in ("changed", "swapped")}
+    for some in of_kind.values():
+        assert_rejected((some[i] for i in rng.choice(len(some), min(len(some), 8 + 800 // scheme.rank))), "exact")
+    assert_rejected((fault for fault in every if fault.func.__name__ == "transposed"), "exact")
+    assert_rejected((of_kind["changed"][i] for i in rng.choice(len(of_kind["changed"]), 8)), "randomized")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_fault_is_rejected_and_every_fifth_by_every_method(name):
+    every = list(faults(shipped(name).scheme))
+    assert_rejected(every, "exact")
+    assert_rejected(every[::5], *METHODS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in shipped_names() if name not in PAPERS])
+def test_faults_are_rejected_and_some_by_every_method(name):
+    scheme, rng = shipped(name).scheme, np.random.default_rng(5)
+    every = list(faults(scheme))
+    assert_rejected((every[i] for i in rng.permutation(len(every))[:MOST_FAULTS]), "exact")
+    expanded = term_count(scheme) <= MOST_EXPANDED
+    methods = [method for method in METHODS if method != "symbolic" or expanded]
+    assert_rejected((every[i] for i in rng.choice(len(every), BY_EVERY_METHOD, replace=False)), *methods)
+
+
+@pytest.mark.parametrize(("name", "transposed"), [("strassen", 3), ("eca-stage1", 2)])
+def test_the_faults_are_counted(name, transposed):
+    scheme = shipped(name).scheme
+    counts = Counter(fault.func.__name__ for fault in faults(scheme))
+    places = sum(np.count_nonzero(kinds) for kinds in scheme.target.kind_arrays)
+    assert (counts["changed"], counts["transposed"]) == (2 * scheme.rank * places, transposed)
+    assert scheme.rank < counts["swapped"] <= 3 * (scheme.rank - 1)
+    assert changed(scheme, 0, 0, 0, 0) == scheme
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_changed_coefficient_is_named(seed):
+    rng = np.random.default_rng(seed)
+    scheme = lcma.resolve(("strassen", "laderman", "eca-stage2")[seed % 3])[0]
+    slot = int(rng.integers(3))
+    dense = scheme.factors[slot].dense
+    r, i, j = rng.choice(np.argwhere(dense)).tolist()
+    found = nearest(changed(scheme, slot, r, i * dense.shape[2] + j, 2))
+    block, old = f"{'abc'[slot]}{i + 1}{j + 1}", dense[r, i, j]
+    assert found == f"one coefficient from right: product {r + 1}, {block} should be {old}, not {old + 2}"
+
+
+def test_over_z2_and_q_and_where_two_are_wrong(strassen):
+    residues = changed(strassen.over_z2(), 1, 3, 0, 1)
+    assert nearest(residues) == "one coefficient from right: product 4, b11 should be 1, not 0"
+    halves = Scheme.from_arrays(strassen.target, *(f.dense for f in strassen.factors), Q, denominators=(2, 1, 1))
+    assert nearest(halves) == ""
+    assert nearest(changed(changed(strassen, 0, 0, 0, 1), 2, 6, 0, 1)) == ""
+    assert nearest(strassen) == ""

@@ -6,7 +6,7 @@ import pytest
 
 import lcma
 from lcma.errors import VerificationError
-from lcma.schemes_db import Z2
+from lcma.schemes_db import Z2, Z
 from lcma.schemes_db.formats import lcma_json, parse_text, written
 from lcma.schemes_db.formats.reading import C, Reading
 from lcma.schemes_db.scheme import Scheme
@@ -15,15 +15,9 @@ from lcma.verify import judge
 from ..refusal import refuses_with
 
 
-def write(tmp_path, name, text):
-    path = tmp_path / name
-    path.write_text(text)
-    return path
-
-
-def swap_third_factor(text):
+def exp_by_c(scheme):
     """The same .exp lines with the third factor's indices the other way."""
-    return re.sub(r"c(\d)(\d)", r"c\2\1", text)
+    return re.sub(r"c(\d)(\d)", r"c\2\1", written.exp(scheme))
 
 
 def fmm_json_by_c(scheme):
@@ -31,15 +25,19 @@ def fmm_json_by_c(scheme):
     return json.dumps(json.loads(written.fmm_json(scheme)) | {"w": w})
 
 
+def verified(path, text, *methods, **options):
+    """The report on a file with this text."""
+    path.write_text(text)
+    (report,) = lcma.verify_file(path, methods or ("exact",), **options)
+    return report
+
+
 # A rectangular scheme shows its convention; that of a square one is found by verification.
 @pytest.mark.parametrize("name", ["strassen*naive:1x2x2", "laderman"])
-@pytest.mark.parametrize(("render", "convention"), [
-    (written.exp, "C^T"), (lambda scheme: swap_third_factor(written.exp(scheme)), "C"), (fmm_json_by_c, "C"),
-], ids=["exp", "exp by C", "json by C"])  # fmt: skip
+@pytest.mark.parametrize(("render", "convention"), [(written.exp, "C^T"), (exp_by_c, "C"), (fmm_json_by_c, "C")])
 def test_the_convention_is_found(tmp_path, name, render, convention):
-    scheme = lcma.resolve(name)[0]
-    path = write(tmp_path, "s", render(scheme))
-    (report,) = lcma.verify_file(path)
+    scheme, path = lcma.resolve(name)[0], tmp_path / "s"
+    report = verified(path, render(scheme))
     assert (report.conventions, report.scheme) == ((convention,), scheme)
     assert convention == "C^T" or "documents C^T" in report.notes[0]
     loaded, certificate = lcma.load(path)
@@ -47,39 +45,34 @@ def test_the_convention_is_found(tmp_path, name, render, convention):
 
 
 def test_a_scheme_that_is_its_own_transpose_says_so(tmp_path):
-    target = lcma.parse_target("1x1x1")
-    one = Scheme.from_arrays(target, [[[1]]], [[[1]]], [[[1]]])
-    (report,) = lcma.verify_file(write(tmp_path, "one.exp", written.exp(one)))
+    report = verified(tmp_path / "one.exp", "a11*b11*c11\n")
     assert report.ok
     assert report.conventions == ("C^T", "C")
 
 
 def test_valid_mod_2_only(tmp_path, strassen):
-    text = written.exp(strassen).replace("(a11+a22)", "(a11-a22)", 1)
-    path = write(tmp_path, "z2.exp", text)
-    (report,) = lcma.verify_file(path)
+    path, text = tmp_path / "z2.exp", written.exp(strassen).replace("(a11+a22)", "(a11-a22)", 1)
+    report = verified(path, text)
     assert report.ok
     assert report.over_z2_only
     assert report.headline().startswith("OK 2x2x2 rank 7 over Z2 only (exact, 64 equations, ")
     assert report.certificate.ring == "Z2"
-    (strict,) = lcma.verify_file(path, ring=lcma.parse_ring("Z"))
+    strict = verified(path, text, ring=Z)
     assert not strict.ok
     assert "holds mod 2" in strict.headline()
-    (asked,) = lcma.verify_file(path, ring=Z2)
-    assert asked.ok
+    assert verified(path, text, ring=Z2).ok
 
 
 def test_a_wrong_scheme_is_refused_with_its_first_wrong_equation(tmp_path, strassen):
-    path = write(tmp_path, "bad.exp", written.exp(strassen).replace("a11", "a12", 1))
-    (report,) = lcma.verify_file(path)
+    report = verified(tmp_path / "bad.exp", written.exp(strassen).replace("a11", "a12", 1))
     assert not report.ok
     assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: ")
     assert report.to_json()["failure"] in report.headline()
-    refuses_with(VerificationError, "equations fail", lcma.load, path)
+    refuses_with(VerificationError, "equations fail", lcma.load, tmp_path / "bad.exp")
 
 
 def test_headline_and_json(tmp_path, strassen):
-    (report,) = lcma.verify_file(write(tmp_path, "s.json", lcma_json.render(strassen)), ("exact", "randomized"))
+    report = verified(tmp_path / "s.json", lcma_json.render(strassen), "exact", "randomized")
     assert report.headline().startswith(
         "OK 2x2x2 rank 7 over Z (exact, 64 equations, randomized, 4 rounds, error below 2^-102, "
     )
@@ -93,11 +86,11 @@ def test_headline_and_json(tmp_path, strassen):
 def test_zero_unused_and_doubled_products_are_noted(strassen):
     odd = "n1 = (a11 - a11)(b11)\nn2 = (a12)(b11)\nn3 = (-a12)(b11)\nn4 = (a12)(b12)\n"
     text = odd + written.equations(strassen).replace("c11 = ", "c11 = n2 + n3 + ").replace("c12 = ", "c12 = n1 + ")
-    (reading,) = parse_text(text)
-    notes = judge(reading, "odd").notes
-    assert "products that are zero: 1" in notes
-    assert "products that are used by no output: 4" in notes
-    assert "products that are the same as one before: 3" in notes
+    assert set(judge(parse_text(text)[0], "odd").notes) >= {
+        "products that are zero: 1",
+        "products that are used by no output: 4",
+        "products that are the same as one before: 3",
+    }
 
 
 def test_of_two_candidates_with_one_convention_each_has_its_own_verdict(strassen):
@@ -114,16 +107,15 @@ def test_of_two_candidates_with_one_convention_each_has_its_own_verdict(strassen
 def test_three_coefficients_of_each_factor_may_be_its_three_rows(strassen, named):
     """Zeros are listed too: every factor of every product is three triples, and as a matrix 3 x 3."""
     products = []
-    for three in zip(*(part.dense.reshape(7, 2, 2) for part in strassen.factors), strict=True):
+    for three in zip(*(part.dense for part in strassen.factors), strict=True):
         listed = [
             sorted(([*at, int(x)] for at, x in np.ndenumerate(part)), key=lambda one: not one[2]) for part in three
         ]
         products.append(dict(zip("uvw", (one[:3] for one in listed), strict=True)))
     assert all(sum(map(bool, part.ravel())) < 4 for whole in strassen.factors for part in whole.dense)
-    (reading,) = parse_text(json.dumps(products if named else [list(one.values()) for one in products]))
-    report = judge(reading, "here")
-    assert report.ok
-    assert report.scheme == strassen
-    products[2]["u"][0][2] *= 2
-    (reading,) = parse_text(json.dumps(products if named else [list(one.values()) for one in products]))
-    assert not judge(reading, "here").ok
+    for wrong in (False, True):
+        products[2]["u"][0][2] *= 1 + wrong
+        text = json.dumps(products if named else [list(one.values()) for one in products])
+        report = judge(parse_text(text)[0], "here")
+        assert report.ok != wrong
+        assert wrong or report.scheme == strassen

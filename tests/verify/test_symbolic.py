@@ -1,3 +1,4 @@
+import subprocess
 import sys
 
 import numpy as np
@@ -55,29 +56,18 @@ def corrupted(rng, scheme):
     return changed(scheme, slot, rng.choice(alive), rng.choice(places), int(rng.choice([-1, 1])))
 
 
-def verdicts(scheme):
-    return {method: check(scheme, method) for method in METHODS}
-
-
-def proofs_agree(seed, count):
+@pytest.mark.parametrize(("seed", "count"), [(1, 25), pytest.param(2, 500, marks=pytest.mark.slow)])
+def test_three_proofs_agree_on_valid_and_on_corrupted_schemes(seed, count):
     rng = np.random.default_rng(seed)
+    assert set(METHODS) == {"exact", "randomized", "symbolic"}
     for _ in range(count):
         good = valid_scheme(rng)
-        assert {method: outcome.ok for method, outcome in verdicts(good).items()} == dict.fromkeys(METHODS, True)
-        outcomes = verdicts(corrupted(rng, good))
-        assert {method: outcome.ok for method, outcome in outcomes.items()} == dict.fromkeys(METHODS, False)
+        assert [check(good, method).ok for method in METHODS] == [True] * 3
+        bad = corrupted(rng, good)
+        outcomes = {method: check(bad, method) for method in METHODS}
+        assert [outcome.ok for outcome in outcomes.values()] == [False] * 3
         exact, symbolic = outcomes["exact"], outcomes["symbolic"]
         assert (exact.wrong, exact.first, exact.holds_mod_2) == (symbolic.wrong, symbolic.first, symbolic.holds_mod_2)
-
-
-def test_three_proofs_agree():
-    assert set(METHODS) == {"exact", "randomized", "symbolic"}
-    proofs_agree(seed=1, count=25)
-
-
-@pytest.mark.slow
-def test_three_proofs_agree_on_500_valid_and_500_corrupted_schemes():
-    proofs_agree(seed=2, count=500)
 
 
 @pytest.mark.parametrize("name", [
@@ -93,19 +83,15 @@ def test_shipped_schemes_are_proven_symbolically(name):
 
 def test_gaussian_coefficients():
     target, ring = lcma.parse_target("1x1x1"), parse_ring("Q(i)")
-    i, minus_i = [[[[0, 1]]]], [[[[0, -1]]]]
-    one = [[[[1, 0]]]]
-    good = Scheme.from_arrays(target, i, minus_i, one, ring)
+    i, minus_i, one = [[[[0, 1]]]], [[[[0, -1]]]], [[[[1, 0]]]]
+    assert check_symbolic(Scheme.from_arrays(target, i, minus_i, one, ring)).ok
     bad = Scheme.from_arrays(target, i, one, one, ring)
-    assert check_symbolic(good).ok
     outcome = check_symbolic(bad)
     assert (outcome.wrong, outcome.first) == (1, check_exact(bad).first)
     assert str(outcome.first) == "coefficient of A[1,1] B[1,1] in C[1,1] is i, wanted 1"
 
 
 def test_sympy_is_loaded_by_the_check_alone():
-    import subprocess
-
     code = (
         "import sys, lcma, lcma.verify; s = lcma.resolve('strassen')[0]; lcma.certify(s); "
         "assert 'sympy' not in sys.modules; assert lcma.check(s, 'symbolic').ok; assert 'sympy' in sys.modules"

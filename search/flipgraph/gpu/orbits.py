@@ -3,7 +3,7 @@
 With the shift a slot represents six terms, or three if every matrix is its own reversal; without it two terms, or one.
 Matrices that are equal up to reversal flip. If a flip leaves an orbit equal to its reversal, both cancel; if
 only one matrix of an orbit is not its own reversal, one orbit with the sum of both images replaces both, unless
-`Form.whole`. `flipgraph/orbit_flips.py` has the same moves for a processor, `tests/search/gpu_orbit_reference.py` in
+`Form.whole`. `flipgraph/orbit_flips.py` has the same moves for a processor, `tests/search/gpu_reference.py` in
 plain Python.
 """
 

@@ -1,9 +1,10 @@
-"""Kernels on the disk: written by one process, taken back by another, and never taken from a damaged file."""
+"""Kernels for GPUs: compiled without a driver, written by one process, taken back by another."""
 
 import os
 import subprocess
 import sys
 from collections import Counter
+from importlib.util import find_spec
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,7 @@ from lcma.schemes_db import parse_target
 from lcma.search.flipgraph.gpu import kernel_cache
 from lcma.search.flipgraph.gpu.layout import WalkerLayout
 
-CHIP = """
+BEGIN = """
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,8 +21,17 @@ from lcma.schemes_db import parse_target
 from lcma.search.flipgraph.gpu import kernel_cache, memory
 from lcma.search.flipgraph.gpu.device import cuda_module
 from lcma.search.flipgraph.gpu.kernel import make_kernel
-from lcma.search.flipgraph.gpu.layout import WalkerLayout
-cuda_module()
+from lcma.search.flipgraph.gpu.layout import WALKS, WalkerLayout
+cuda = cuda_module()
+"""
+
+SIGNATURE = """
+words, wide = types.uint32[::1], types.int64
+signature = (wide, words, words, words, types.int32[::1], words, types.int64[:, ::1], types.uint64[::1],
+             types.int32[::1], types.int32[::1], types.uint64[::1], words, types.int64[::1], wide)
+"""
+
+CHIP = f"""{BEGIN}
 from numba.cuda import codegen, dispatcher, types
 # A card of compute capability 9.0 as far as the compiler asks; nothing is launched.
 chip = SimpleNamespace(compute_capability=(9, 0), id=0)
@@ -29,11 +39,23 @@ dispatcher.get_current_device = lambda: chip
 codegen.devices = SimpleNamespace(get_context=lambda: SimpleNamespace(device=chip))
 dispatcher._Kernel.bind = lambda kernel: kernel._codelibrary.get_cubin()
 kernel_cache._capability = lambda: (9, 0)
-words, wide = types.uint32[::1], types.int64
-signature = (wide, words, words, words, types.int32[::1], words, types.int64[:, ::1], types.uint64[::1],
-             types.int32[::1], types.int32[::1], types.uint64[::1], words, types.int64[::1], wide)
+{SIGNATURE}
 form = WalkerLayout.fitting(parse_target("2x2x2"), 16).form
 """
+
+COMPILE = f"""{BEGIN}
+from numba.cuda import dispatcher
+from numba import types
+dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
+{SIGNATURE}
+name, slots, walk = sys.argv[1], int(sys.argv[2]), WALKS[sys.argv[3]]
+form = WalkerLayout.fitting(parse_target(name), slots, walk).form
+ptx, _ = cuda.compile_ptx(make_kernel(form, walk.cost), signature, cc=(9, 0))
+print(ptx)
+"""
+
+FORMS = ["4x4x4 64 flip", "4x4x4 64 flip-zt", "5x5x5 48 flip-c3", "4x4x5 48 flip-z2", "4x4x4:tri-left 48 flip-half"]
+FORMS += ["8x8x8 512 flip"]
 
 CODE = """
 folder = Path(sys.argv[1])
@@ -57,6 +79,34 @@ PROCESS = """
 memory.compiled_kernel(form, "").compile(signature)
 print(dict(kernel_cache.KERNELS))
 """
+
+
+@pytest.fixture
+def gpu_toolchain():
+    """The test is skipped where kernels of numba can't be compiled for GPUs."""
+    for package in ("numba_cuda", "nvidia.cu13"):
+        try:
+            present = find_spec(package)
+        except ModuleNotFoundError:
+            present = None
+        if present is None:
+            pytest.skip(f"the toolchain is not here: {package} is missing; pip install 'numba-cuda[cu13]'")
+
+
+@pytest.mark.parametrize(
+    "form", [pytest.param(form, marks=[pytest.mark.slow] if form != FORMS[0] else []) for form in FORMS]
+)
+def test_kernels_compile_without_a_driver(gpu_toolchain, form):
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILE, *form.split()], capture_output=True, text=True, timeout=240, check=False
+    )
+    if "libNVVM" in done.stderr or "nvvm" in done.stderr.lower().splitlines()[-1:]:
+        pytest.skip("the toolchain is not here: libNVVM is missing; pip install 'numba-cuda[cu13]'")
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert ".target sm_90" in done.stdout
+    # The scan of a word: one sum, one minimum; and nothing of a walker in local memory.
+    assert done.stdout.count("min.u16x2") == done.stdout.count("add.u16x2") >= 6 * 16
+    assert ".local" not in done.stdout
 
 
 def run(code, folder, home):

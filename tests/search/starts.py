@@ -1,0 +1,27 @@
+"""What many tests start from: schemes, packed terms, and fleets of the GPU's walk on the processor."""
+
+from lcma.schemes_db import parse_target
+from lcma.schemes_db.resolve import resolve
+from lcma.search import Policy, pack_start
+from lcma.search.flipgraph.gpu.fleet import Fleet
+
+
+def scheme(name):
+    """The scheme of this name."""
+    return resolve(name)[0]
+
+
+def naive_terms(name, walk="flip"):
+    """The naive terms of a target, packed for a walk."""
+    return pack_start(walk, parse_target(name))
+
+
+def naive(name, walk="flip"):
+    """The scheme of the naive terms, over the ring of the walk."""
+    return naive_terms(name, walk).to_scheme()
+
+
+def fleet_of(start="3x3x3", **options):
+    """A fleet on the processor, from the naive terms of a target or from a scheme."""
+    starts = [naive(start)] if isinstance(start, str) else [start]
+    return Fleet(starts, **{"policy": Policy(plus_after=300), "seed": 3, "walkers": 8, "device": "cpu", **options})
