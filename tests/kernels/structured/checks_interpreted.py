@@ -29,6 +29,7 @@ from lcma.kernels.structured.views import PERMUTED
 from ...refusal import refuses
 from ..canvases import CANARY, written
 from ..cases import PATTERNS, STRUCTURE, each
+from .products import LAYOUTS, check_product
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 LIMITS = {"float64": 1e-13, "float32": 1e-6, "fp32-accurate": 1e-6, "tf32": 1e-6, "float16": 2e-3}
@@ -104,20 +105,15 @@ def test_transforms_are_gathered(dtype):
 
 @each("patterns, launches", __file__, "fused", **PATTERNS)
 def test_chains_are_fused_in_pairs(patterns, launches):
-    structure = KroneckerSparse.of(patterns)
+    structure = KroneckerSparse(patterns)
     assert list(map(list, fused_places(patterns, 9, "float64"))) == launches
-    matrix = FactoredMatrix.random(patterns, dtype="float64")
-    x = torch.randn(structure.cols, 9, dtype=torch.float64)
-    for order in ("bsl", "bsf"):
-        request = factored_request(structure, 9, "float64", order, device="cuda")
+    for layout in LAYOUTS:
         if all(len(one) == 1 for one in launches):
+            request = factored_request(structure, 9, "float64", layouts=(layout, layout), device="cuda")
             refuses("no two neighbours chain", decision_for, request, strategy="fused")
             continue
-        plan = decision_for(request, strategy="fused").plan
+        plan = check_product(structure, 9, "fused", "float64", (layout, layout), "cuda")
         assert (plan.seconds, len(plan.stages)) == (None, len(launches))
-        given = x if order == "bsl" else x.T.contiguous().T
-        found = plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
-        torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
@@ -150,39 +146,20 @@ def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
 
 
 def test_a_chain_is_multiplied_by_halves():
-    patterns = Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)
-    matrix = FactoredMatrix.random(patterns, dtype="float32")
-    request = factored_request(matrix.structure, 9, precision="fp32-accurate", device="cuda")
-    plan = decision_for(request, strategy="split").plan
-    factors, x = list(map(torch.from_numpy, matrix.factors)), torch.randn(9, 40).T
-    executor = plan.build()
-    prepared = executor.prepare(factors)
-    assert 0 < prepared.nbytes <= plan.workspace
-    truth = torch.from_numpy(matrix.dense()).double() @ x.double()
-    for operand in (factors, prepared):
-        assert (executor.run(operand, x) - truth).norm() <= 4e-7 * truth.norm()
+    structure = KroneckerSparse((Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)))
+    check_product(structure, 9, "split", "float32", LAYOUTS[1:] * 2, "cuda", limit=4e-7, precision="fp32-accurate")
 
 
 @each("strategy, patterns, dtype", __file__, "short_chains", **PATTERNS)
 def test_chains_are_multiplied_in_every_layout(strategy, patterns, dtype):
-    structure, n = KroneckerSparse.of(patterns), 11
-    matrix = FactoredMatrix.random(patterns, dtype=dtype)
-    x = torch.randn(structure.cols, n, dtype=getattr(torch, dtype))
-    truth = torch.from_numpy(matrix.dense()) @ x
-    for first, last in itertools.product((Layout.ROWS, Layout.COLUMNS), repeat=2):
-        request = factored_request(structure, n, dtype, device="cuda", layouts=(first, last))
-        given = x if first is Layout.ROWS else x.T.contiguous().T
+    structure = KroneckerSparse(patterns)
+    for first, last in itertools.product(LAYOUTS, LAYOUTS):
         ends = ((first, patterns[-1]), (last, patterns[0]))
         if strategy == "transposed" and not any(one is Layout.COLUMNS and pattern.d > 1 for one, pattern in ends):
+            request = factored_request(structure, 11, dtype, device="cuda", layouts=(first, last))
             refuses("nothing is to be transposed", decision_for, request, strategy=strategy)
             continue
-        plan = decision_for(request, strategy=strategy).plan
-        found = plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
-        torch.testing.assert_close(found, truth)
-        assert found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
-
-
-PRODUCT_LIMITS = {"float32": 1e-6, "float16": 3e-3}
+        check_product(structure, 11, strategy, dtype, (first, last), "cuda")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -190,18 +167,8 @@ PRODUCT_LIMITS = {"float32": 1e-6, "float16": 3e-3}
 def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, dtype):
     if dtype == "float32" and strategy == "tiled" and not isinstance(structure, LowRank):
         return
-    kind = getattr(torch, dtype)
-    factors = [torch.from_numpy(w).to(kind) for w in FactoredMatrix.random(structure).factors]
-    full = torch.from_numpy(FactoredMatrix.of(structure, [w.double().numpy() for w in factors]).dense())
     for n in (1, 3, 16) if strategy == "decode" else (1, 21, 130):
-        x = torch.randn(n, structure.cols, dtype=torch.float64).to(kind)
-        executor = decision_for(factored_request(structure, n, dtype, device="cuda"), strategy=strategy).plan.build()
-        run = partial(executor.run, executor.prepare(factors), x.T)
-        out = written(run, (structure.rows, n), kind, "columns")
-        truth = full @ x.T.double()
-        # The mean norm of such a product: that of one column of rank 1 is far smaller where its single sum cancels.
-        typical = full.norm() * x.double().norm() / structure.cols**0.5
-        assert (out.double() - truth).norm() <= PRODUCT_LIMITS[dtype] * typical
+        check_product(structure, n, strategy, dtype, LAYOUTS[1:] * 2, "cuda", limit={"float32": 1e-6}.get(dtype))
 
 
 def test_the_mixture_is_that_of_the_vendor_for_any_tile():
