@@ -1,11 +1,14 @@
 """Products by factors as they are planned, held to the definition."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 
 from lcma.kernels import Layout, decision_for
+from lcma.kernels.block_low_rank import Blast, LowRank
 from lcma.kernels.factored import factored_request
-from lcma.kernels.kronecker import FactoredMatrix
+from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse
 from lcma.kernels.structured.rewrites import REWRITES
 
 LAYOUTS = (Layout.ROWS, Layout.COLUMNS)
@@ -32,6 +35,30 @@ def wide_dense(structure, factors):
     """W in twice the precision of its factors."""
     dtype = np.promote_types(factors[0].dtype, "float64")
     return FactoredMatrix.of(structure, [weights.astype(dtype) for weights in factors]).dense()
+
+
+def defined(structure, factors):
+    """W by definition, as a differentiable function of the factors, which are tensors.
+
+    Low-rank: U V; blocks k, l of Monarch: U[k, :, l] V[l, :, k], of BLAST: U[k] diag(S[:, k, l]) V[l].
+    """
+    import torch
+
+    if isinstance(structure, LowRank):
+        return factors[0] @ factors[1]
+    if isinstance(structure, KroneckerSparse):
+        full = []
+        for weights, pattern in zip(factors, structure.patterns, strict=True):
+            eyes = (torch.eye(size, dtype=weights.dtype) for size in (pattern.a, pattern.d))
+            factor = torch.einsum("ijpq,ik,jl->ipjkql", weights, *eyes)
+            full.append(factor.reshape(pattern.rows, pattern.cols))
+        return reduce(torch.matmul, full)
+    if isinstance(structure, Blast):
+        blocks = torch.einsum("kqr,rkl,lrp->kqlp", *factors)
+    else:
+        blocks = torch.einsum("kqls,lskp->kqlp", *factors)
+        blocks = blocks.swapaxes(0, 1) if structure.interleaved else blocks
+    return blocks.reshape(structure.rows, structure.cols)
 
 
 def given_to(device):

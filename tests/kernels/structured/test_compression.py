@@ -25,7 +25,8 @@ from lcma.kernels.structured.truncation import gram_values, truncated, truncated
 from lcma.kernels.torch import compression
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear
 
-from ...refusal import refuses
+from ...refusal import refuses, refuses_with
+from ..cases import STRUCTURE, each
 from ..modules import Conv1D
 
 CHAINABLE = {
@@ -44,6 +45,10 @@ def noisy(patterns, dtype="float64", noise=0.3, seed=0):
     rng = np.random.default_rng(seed)
     full = FactoredMatrix.random(patterns, seed, dtype).dense()
     return full + (noise * abs(full).mean() * rng.standard_normal(full.shape)).astype(full.real.dtype)
+
+
+def dense_of(structure, found):
+    return FactoredMatrix.of(structure, [np.asarray(weights) for weights in found.factors]).dense()
 
 
 def distance(found, dense):
@@ -129,9 +134,6 @@ def test_alternating_squares_never_grow_the_error_and_zeros_have_factors_of_zero
 
 
 def test_a_linear_layer_becomes_a_sparse_one():
-    torch = pytest.importorskip("torch")
-    import lcma
-
     dense = torch.nn.Linear(64, 32, dtype=torch.float64)
     layer = lcma.KSLinear.from_dense(dense, CHAINABLE["monarch"])
     wanted = factorize(dense.weight.detach().numpy(), CHAINABLE["monarch"]).matrix.dense()
@@ -148,14 +150,9 @@ EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, 
 @pytest.mark.parametrize("tensors", [False, True])
 def test_planted_factors_are_found_by_svd(structure, tensors):
     planted = FactoredMatrix.random(structure, 1, "float64").dense()
-    if tensors:
-        found = decompose(torch.from_numpy(planted), structure)
-        factors = [weights.numpy() for weights in found.factors]
-    else:
-        found = decompose(planted, structure)
-        factors = found.factors
+    found = decompose(torch.from_numpy(planted) if tensors else planted, structure)
     assert found.error < 1e-12
-    np.testing.assert_allclose(FactoredMatrix.of(structure, factors).dense(), planted, atol=1e-10)
+    np.testing.assert_allclose(dense_of(structure, found), planted, atol=1e-10)
 
 
 def test_truncated_svds_are_optimal_and_gram_matrices_give_their_values():
@@ -169,8 +166,7 @@ def test_truncated_svds_are_optimal_and_gram_matrices_give_their_values():
     blocks = weight.reshape(4, 6, 3, 12).swapaxes(1, 2)
     left = np.linalg.svd(blocks, compute_uv=False)[..., 2:]
     assert found.error == pytest.approx(np.linalg.norm(left) / np.linalg.norm(weight))
-    full = FactoredMatrix.of(structure, found.factors).dense()
-    assert found.error == pytest.approx(np.linalg.norm(weight - full) / np.linalg.norm(weight))
+    assert found.error == pytest.approx(np.linalg.norm(weight - dense_of(structure, found)) / np.linalg.norm(weight))
     for shape in ((5, 12, 7), (2, 3, 7, 12)):
         matrix = torch.randn(shape)
         values = gram_values(matrix).flip(-1).sqrt()
@@ -179,16 +175,7 @@ def test_truncated_svds_are_optimal_and_gram_matrices_give_their_values():
         assert decompose(np.zeros((4, 4)), structure).error == 0
 
 
-def test_descent_finds_planted_blast_factors_and_ends_where_steps_gain_little():
-    structure, rng = Blast(64, 64, 4, 4, 8), np.random.default_rng(3)
-    u, v = (rng.standard_normal(shape) for shape in (structure.factor_shapes[0], structure.factor_shapes[2]))
-    planted = FactoredMatrix.of(structure, [u, rng.uniform(0, 1, (8, 4, 4)), v]).dense()
-    seen = []
-    found = decompose(planted, structure, on_step=lambda step, error: seen.append((step, error)))
-    assert [step for step, _ in seen] == list(range(1, 301))
-    assert found.error == min(error for _, error in seen) < 1e-3
-    full = FactoredMatrix.of(structure, found.factors).dense()
-    assert np.linalg.norm(full - planted) == pytest.approx(found.error * np.linalg.norm(planted), abs=1e-9)
+def test_descent_is_near_truncated_svds_and_ends_where_steps_gain_little():
     rng = np.random.default_rng(0)
     low = rng.standard_normal((64, 12)) @ rng.standard_normal((12, 64))
     assert decompose(low, Blast(64, 64, 4, 4, 12)).error < 1e-3
@@ -212,11 +199,14 @@ def test_momentum_finds_planted_factors_of_three_quarters_of_a_block_and_balance
     structure, rng = Blast(128, 128, 4, 4, 24), np.random.default_rng(seed)
     planted = list(structure.draw(rng, "float64"))
     planted[1] = rng.uniform(0, 1, planted[1].shape)
-    weight = FactoredMatrix.of(structure, planted).dense()
-    found = decompose(weight, structure)
-    assert found.error < 1e-6
+    weight, errors = FactoredMatrix.of(structure, planted).dense(), {}
+    found = decompose(weight, structure, on_step=errors.__setitem__)
+    assert list(errors) == list(range(1, 301))
+    assert found.error == min(errors.values()) < 1e-6
+    full = dense_of(structure, found)
+    np.testing.assert_allclose(full, weight, atol=1e-5)
+    assert np.linalg.norm(full - weight) == pytest.approx(found.error * np.linalg.norm(weight), rel=1e-3)
     u, s, v = found.factors
-    np.testing.assert_allclose(FactoredMatrix.of(structure, list(found.factors)).dense(), weight, atol=1e-5)
     norms = [(x * x).sum(axes) for x, axes in ((u, (0, 1)), (s, (1, 2)), (v, (0, 2)))]
     np.testing.assert_allclose(norms[0], norms[1])
     np.testing.assert_allclose(norms[0], norms[2])
@@ -352,17 +342,17 @@ def test_a_weight_that_has_the_structure_is_replaced_without_a_change_and_output
     assert all(report.output_error > 0 and report.predicted > 0 for report in reports)
 
 
-def test_ranks_are_the_largest_within_the_budget():
-    for kind, wanted in (
-        ("low-rank", LowRank(4096, 4096, 1024)),
-        ("monarch", Monarch(4096, 4096, 16, 16, 64)),
-        ("blast", Blast(4096, 4096, 16, 16, 992)),
-    ):
-        assert CompressConfig(kind, 0.5).structures(4096, 4096) == (wanted,)
-    for kind in ("low-rank", "monarch", "blast"):
-        (structure,) = CompressConfig(kind, 0.3, 8).structures(64, 96)
-        larger = type(structure)(*structure.sizes[: 2 if kind == "low-rank" else 4], structure.rank + 1)
-        assert structure.parameters <= 0.3 * 64 * 96 < larger.parameters
+@each("kind, budget, structure", __file__, "budgets", **STRUCTURE)
+def test_ranks_are_the_largest_within_the_budget_or_aligned(kind, budget, structure):
+    sides = structure.rows, structure.cols
+    assert CompressConfig(kind, budget).structures(*sides) == (structure,)
+    assert structure.parameters <= budget * math.prod(sides)
+    (found,) = CompressConfig(kind, 0.3, 8).structures(64, 96)
+    larger = type(found)(*found.sizes[: 2 if kind == "low-rank" else 4], found.rank + 1)
+    assert found.parameters <= 0.3 * 64 * 96 < larger.parameters
+
+
+def test_layers_become_pairs_of_factors_of_a_budget_or_of_given_patterns():
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(64, 128), nn.Linear(128, 64))
     configs = {"0": CompressConfig("kronecker", 0.5), "1": CompressConfig("kronecker", patterns="(1,16,8,4)(4,8,32,1)")}
@@ -371,10 +361,8 @@ def test_ranks_are_the_largest_within_the_budget():
     assert reports[1].structure == "Kronecker-sparse (1,16,8,4)(4,8,32,1)"
     assert reports[0].bytes_after <= 0.5 * reports[0].bytes_before
     assert all(0 < report.error < 1 for report in reports)
-    other = lcma.compress_(
-        nn.Sequential(nn.Linear(64, 100)), CompressConfig("kronecker", patterns="(1,16,8,4)(4,8,32,1)")
-    )
-    assert "the patterns are of 64 x 128" in other[0].skipped
+    (other,) = lcma.compress_(nn.Sequential(nn.Linear(64, 100)), configs["1"])
+    assert "the patterns are of 64 x 128" in other.skipped
 
 
 def test_what_cannot_be_compressed_is_refused_first_and_nothing_is_lost():
@@ -387,9 +375,8 @@ def test_what_cannot_be_compressed_is_refused_first_and_nothing_is_lost():
     reports = lcma.compress_(nn.Sequential(nn.Linear(4, 4)), CompressConfig("low-rank", 0.1))
     assert "below rank one" in reports[0].skipped
     net = model()
-    with pytest.raises(RankError, match="3: rank 8 exceeds 7") as caught:
-        lcma.compress_(net, CompressConfig("low-rank", rank=8))
-    assert caught.value.exit_code == 2
+    refuses_with(RankError, "3: rank 8 exceeds 7", lcma.compress_, net, CompressConfig("low-rank", rank=8))
+    assert RankError.exit_code == 2
     assert not [module for module in net.modules() if isinstance(module, BlockLowRankLinear)]
     reports = lcma.compress_(net, {"0.*": CompressConfig("low-rank", rank=8), "1": None})
     assert [report.structure for report in reports] == ["low-rank 24x16, r 8", "low-rank 16x24, r 8"]
@@ -415,8 +402,8 @@ def test_reports_have_measured_speeds_at_the_rows_that_are_named(monkeypatch):
     first, *_ = reports = lcma.compress_(model(), CompressConfig("low-rank", 0.9), rows=(1, 3))
     assert all([rows for rows, _ in one.at_rows] == [1, 3] and min(one.at_rows)[1] > 0 for one in reports)
     assert "x at 1 rows" in repr(first)
-    with pytest.raises(lcma.LcmaError, match="rows must be at least 1"):
-        lcma.compress_(model(), CompressConfig("low-rank", 0.9), rows=(0,))
+    config = CompressConfig("low-rank", 0.9)
+    refuses_with(lcma.LcmaError, "rows must be at least 1", lcma.compress_, model(), config, rows=(0,))
 
 
 def test_a_compression_goes_on_from_its_folder(tmp_path):
@@ -429,12 +416,3 @@ def test_a_compression_goes_on_from_its_folder(tmp_path):
     assert not [text for text in events if "step" in text]
     for one, two in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, two)
-
-
-@pytest.mark.parametrize(("kind", "rank"), [("low-rank", 816), ("blast", 784), ("monarch", 51)])
-def test_large_ranks_of_a_budget_are_aligned(kind, rank):
-    (structure,) = CompressConfig(kind, 0.5).structures(8192, 2048)
-    assert structure.rank == rank
-    assert structure.parameters <= 0.5 * 8192 * 2048
-    (small,) = CompressConfig("low-rank", 0.5).structures(100, 100)
-    assert small.rank == 25

@@ -92,12 +92,10 @@ def test_the_bench_draws_operands_of_the_request_and_counts_errors_of_both_parts
 def test_sums_over_the_batch_are_those_of_arrays(a, d):
     grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
     truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d))
-    torch.testing.assert_close(outer_tensors(grad, x, a, d), truth)
-    first = grad.T.contiguous().T, x.T.contiguous().T
-    torch.testing.assert_close(outer_tensors(*first, a, d), truth)
-    torch.testing.assert_close(outer_tensors(first[0], x, a, d), truth)
-    scattered = torch.stack([x, x], 2)[..., 0], torch.stack([grad, grad], 2)[..., 0]
-    torch.testing.assert_close(outer_tensors(scattered[1], scattered[0], 6, 1), outer_tensors(grad, x, 6, 1))
+    first = [one.T.contiguous().T for one in (grad, x)]
+    scattered = [torch.stack([one, one], 2)[..., 0] for one in (grad, x)]
+    for given in ((grad, x), first, (first[0], x), scattered):
+        torch.testing.assert_close(outer_tensors(*given, a, d), truth)
 
 
 def test_gradients_copy_nothing_batch_last_and_blocks_are_gathered_where_they_fill_a_gpu(recorder):
@@ -105,10 +103,8 @@ def test_gradients_copy_nothing_batch_last_and_blocks_are_gathered_where_they_fi
         outer_tensors(torch.randn(12, 50), torch.randn(24, 50), 1, 6)
     assert seen.seen.count("aten.bmm.out") == 1
     assert not seen.copies
-    assert is_gathered(Pattern(64, 96, 96, 4), 25088, 4)
-    assert is_gathered(Pattern(2, 384, 384, 16), 25088, 4)
-    assert not is_gathered(Pattern(1, 48, 48, 4), 25088, 4)
-    assert not is_gathered(Pattern(64, 96, 96, 1), 25088, 4)
+    for sizes, gathered in (((64, 96, 96, 4), 1), ((2, 384, 384, 16), 1), ((1, 48, 48, 4), 0), ((64, 96, 96, 1), 0)):
+        assert is_gathered(Pattern(*sizes), 25088, 4) == gathered
 
 
 @pytest.mark.parametrize(("a", "d"), [(2, 3), (1, 6), (6, 1), (1, 1)])
@@ -133,10 +129,9 @@ def test_long_batches_are_divided_without_a_copy(a, d, recorder):
     assert (halved.double() - found).norm() < 2e-2 * found.norm()
 
 
-@pytest.mark.parametrize(("sizes", "n", "parts"), [((4, 128, 128, 16), 25088, 28), ((64, 64, 64, 1), 25088, 1)])
-def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
-    assert batch_parts(Pattern(*sizes), n) == parts
-    assert batch_parts(Pattern(*sizes), 1021) == 1
+def test_parts_of_a_batch_are_equal_and_long():
+    for sizes, parts in (((4, 128, 128, 16), 28), ((64, 64, 64, 1), 1)):
+        assert (batch_parts(Pattern(*sizes), 25088), batch_parts(Pattern(*sizes), 1021)) == (parts, 1)
 
 
 @pytest.mark.parametrize("gathered", [True, False])
@@ -167,10 +162,10 @@ def test_rows_lie_in_block_order_where_one_view_writes_and_reads_them():
     for structure in (Monarch(24, 36, 3, 4, 5), Blast(24, 36, 3, 4, 7), LowRank(24, 36, 5)):
         assert {step.calls for step in steps_of(structure)} == {1}
     (step,) = steps_of(KroneckerSparse.of(Pattern(5, 3, 4, 2)))
-    (copied,) = steps_of(step_structure := KroneckerSparse.of(Pattern(5, 3, 4, 2)), True, True)
+    (copied,) = steps_of(KroneckerSparse.of(Pattern(5, 3, 4, 2)), True, True)
     assert (step.calls, copied.calls) == (2, 1)
     assert copied.source == by_blocks(5, 4, 2)
-    assert not step_structure.is_blocked
+    assert not KroneckerSparse.of(Pattern(5, 3, 4, 2)).is_blocked
     assert max(step.calls for step in steps_of(KroneckerSparse.of(square_dyadic(16)))) <= 2
 
 
@@ -193,8 +188,7 @@ def test_only_factors_that_pass_the_checks_are_multiplied_without_them():
     assert repeat.fits(right, torch.float32, torch.device("cpu"))
     others = [(*SHAPES, (1, 1)), SHAPES[:1], (SHAPES[0], (8, 31))]
     wrong = [*(factors_of(*shapes) for shapes in others), factors_of(*SHAPES, dtype=torch.float64)]
-    for first in (torch.zeros(8, 48).T, torch.zeros(48, 8, device="meta")):
-        wrong.append([first, right[1]])
+    wrong += [[first, right[1]] for first in (torch.zeros(8, 48).T, torch.zeros(48, 8, device="meta"))]
     assert not any(repeat.fits(factors, torch.float32, torch.device("cpu")) for factors in wrong)
 
 
