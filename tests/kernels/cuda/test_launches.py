@@ -14,7 +14,7 @@ import torch
 
 import lcma
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_text import BY_ROWS, Direction
+from lcma.kernels.codegen.triton_text import Direction
 from lcma.kernels.cuda import kernel_node, launch, repeated_product
 from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.kernel_node import KernelNode, Parameters
@@ -277,7 +277,8 @@ def test_a_profiler_watches_triton_s_own_launch(gpu, monkeypatch):
     assert (kernel.watched, kernel.started) == ([((5, 3, 1), (1 << 40, 0.5, (7, 8), 16))], [])
 
 
-def test_a_combination_passes_its_sizes_and_is_looked_up_by_its_tensors(monkeypatch):
+def test_launches_of_a_combination_are_kept_by_the_shapes_of_its_tensors(monkeypatch):
+    """What they are given: test_golden_launches.py."""
     maps, kernel = maps_of(lcma.program_of(lcma.resolve("strassen")[0])), Kernel(arg_names=())
     split = Combination(maps.left, Direction.TO_STACK, maps.left_blocks)
     monkeypatch.setattr(split, "_kernel", lambda *_: kernel)
@@ -285,11 +286,6 @@ def test_a_combination_passes_its_sizes_and_is_looked_up_by_its_tensors(monkeypa
     for _ in range(3):
         split.run(matrix, stack)
     assert (len(kernel.found), len(set(kernel.found)), len(split._launches)) == (3, 1, 1)
-    grid, numbers, form, warps = kernel.found[0]
-    assert grid == (4 * 32, 3, 1)  # 896 columns are covered by 4 tiles, of which the last is cut short
-    assert form == (1, 256, 4, BY_ROWS, BY_ROWS)
-    assert numbers[:7] == (64, 1792 // 4, 1792 // 4, 1, 64 * 1792 // 4, 32, 896 // 4)
-    assert warps == 4
     split.run(matrix[1:], stack[1:])
     split.run(torch.empty(3, 63, 1792), stack)
     assert len(split._launches) == 3

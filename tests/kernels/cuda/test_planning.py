@@ -21,7 +21,6 @@ from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.cuda.shape import Shape
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
 from lcma.kernels.planning.profiles import find_profile
-from lcma.kernels.precision import fields_of
 from lcma.kernels.ring import exact_ring
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.workbench.bench.workloads import sample
@@ -149,25 +148,13 @@ def test_orders_of_the_same_levels_are_priced_together(monkeypatch):
     assert 1 <= len(priced) <= 4
 
 
-def test_the_choice_follows_the_size():
-    def chosen(size, dtype, profile=H200.profile, **limits):
-        request = Request(size, size, size, **fields_of(dtype), device="cuda", **limits)
-        found = decision_for(request, machine=Machine("cuda", profile, CudaCostModel(profile)))
-        source = found.plan.candidate.source
-        assert (source is None) == (found.plan.candidate.strategy == "vendor")
-        return found, () if source is None else tuple(level.scheme for level in source.levels)
-
-    assert chosen(1024, "bfloat16")[1] == chosen(4096, "bfloat16")[1] == ()
-    found, schemes = chosen(32768, "bfloat16")
-    grid = np.prod([scheme.target.shape for scheme in schemes], axis=0)
-    assert max(grid) <= 5  # never three levels: too coarse
-    assert found.baseline.seconds == seconds("bfloat16", (32768,) * 3)
-    assert found.plan.seconds < 0.9 * found.baseline.seconds
-    assert chosen(32768, "bfloat16", static="B")[0].plan.seconds < found.plan.seconds
-    assert chosen(8192, "float32")[1]
+def test_without_rates_the_product_is_the_vendors():
+    """Choices by rates, sizes and limits: test_golden_plans.py."""
     for profile in (replace(H200.profile, gemm=()), Profile("none", "test")):
-        assert chosen(32768, "bfloat16", profile)[1] == ()
-    assert chosen(32768, "bfloat16", max_workspace=1 << 20)[1] == chosen(0, "bfloat16")[1] == ()
+        request = Request(32768, 32768, 32768, "bfloat16", device="cuda")
+        found = decision_for(request, machine=Machine("cuda", profile, CudaCostModel(profile)))
+        assert found.plan.candidate.strategy == "vendor"
+        assert found.plan.candidate.source is None
 
 
 def test_stages_static_operands_and_reasons():

@@ -86,21 +86,21 @@ def test_a_static_b_is_scaled_once(dtype, sizes, stage):
 
 
 def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch):
-    monkeypatch.setattr(fp8, "_capability", lambda device: (8, 0))
-    reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
-    assert reason == "torch's scaled_mm has block scales on compute capability 9.x only, and this GPU has 8.0"
+    only = "torch's scaled_mm has block scales on compute capability 9.x only, and this GPU has {}.{}"
+    for capability, cuda, wanted in (
+        ((9, 0), "13.0", None),
+        ((9, 0), "12.8", "from CUDA 12.9 on"),
+        ((8, 9), "13.0", only.format(8, 9)),
+        ((8, 0), "13.0", only.format(8, 0)),
+    ):
+        monkeypatch.setattr(fp8, "_capability", lambda device, found=capability: found)
+        monkeypatch.setattr(torch.version, "cuda", cuda)
+        reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
+        assert reason == wanted or wanted in reason
     monkeypatch.setattr(strategies_of_fp8, "on_current_gpu", lambda missing: reason)
     found = decision("fp8", 8192)
     assert (found.is_baseline, found.reason) == (True, reason)
     refuses(r"compute capability 9\.x only, and this GPU has 8\.0", decision, "fp8", 8192, strategy="fp8-vendor")
-    monkeypatch.setattr(fp8, "_capability", lambda device: (8, 9))
-    missing = fp8.missing_block_scales.__wrapped__
-    assert "on compute capability 9.x only" in missing(torch.device("cuda", 1))
-    monkeypatch.setattr(fp8, "_capability", lambda device: (9, 0))
-    monkeypatch.setattr(torch.version, "cuda", "12.8")
-    assert "from CUDA 12.9 on" in missing(torch.device("cuda", 1))
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    assert missing(torch.device("cuda", 1)) is None
 
 
 def test_torch_accepts_the_layouts_of_the_vendors_product():

@@ -20,7 +20,7 @@ from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.structured import cuda_costs
 from lcma.kernels.structured.decode_kernel import wait_for_all
 from lcma.kernels.structured.mixing import mix
-from lcma.kernels.structured.scalar import fused_places, is_fused, multiply_fused, multiply_gathered
+from lcma.kernels.structured.scalar import fused_places
 from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tiles import FactorTile, multiply_tiled
 from lcma.kernels.structured.transposition import gather_transposed, scatter_transposed
@@ -43,20 +43,15 @@ def as_read(tensor, dtype):
     return torch.ldexp(mantissa.sign() * torch.floor(mantissa.abs() * 2**11 + 0.5) / 2**11, exponent)
 
 
-def check_strides(multiply, full, x, wrong, read=lambda x: x):
-    """multiply(x, out) writes full @ x and nothing else, both batch-first and batch-last; wrong(error, truth) if not.
+def check_strides(multiply, full, x, limit, read=lambda x: x):
+    """multiply(x, out) writes full @ x and nothing else, both batch-first and batch-last; `read`: what is multiplied.
 
-    `read` gives the numbers that are multiplied.
+    The limit is that of the error of a column relative to it.
     """
+    truth = full @ read(x).to(full.dtype)
     for given, order in itertools.product((x, x.T.contiguous().T), ("rows", "columns")):
-        found = written(partial(multiply, given), (len(full), x.shape[1]), x.dtype, order).to(full.dtype)
-        truth = full @ read(x).to(full.dtype)
-        assert not wrong(found - truth, truth)
-
-
-def beyond(limit):
-    """Whether an error is not within a limit, relative in the Frobenius norm."""
-    return lambda error, truth: not error.norm() <= limit * truth.norm()
+        found = written(partial(multiply, given), truth.shape, x.dtype, order).to(full.dtype)
+        assert ((found - truth).norm(dim=0) <= limit * truth.norm(dim=0)).all()
 
 
 @pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"j{tile.j}")
@@ -68,39 +63,22 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, til
     full = torch.from_numpy(FactoredMatrix.of(pattern, as_read(weights, dtype).double().numpy()).dense())
     x = torch.randn(pattern.cols, 21, dtype=torch.float64).to(kind)
     multiply = partial(multiply_tiled, weights, pattern, arithmetic=dtype, tile=tile.fitted(pattern))
-    check_strides(multiply, full, x, beyond(LIMITS[dtype]), lambda x: as_read(x, dtype))
+    check_strides(multiply, full, x, LIMITS[dtype], lambda x: as_read(x, dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
 @each("patterns", __file__, "small_blocks", **PATTERNS)
 def test_small_blocks_and_pairs_of_them_are_multiplied_from_any_strides(dtype, patterns):
-    single, kind = len(patterns) == 1, getattr(torch, dtype)
-    assert single or is_fused(*patterns, 21, dtype)
-    wide = torch.complex128 if kind.is_complex else torch.float64
-    weights = [torch.randn(one.parameter_shape, dtype=wide).to(kind) for one in patterns]
-    full = torch.from_numpy(FactoredMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
-    multiply = partial(multiply_gathered, *weights, *patterns) if single else partial(multiply_fused, weights, patterns)
-    limit = LIMITS["float64" if dtype == "complex128" else dtype]
-    for n in (1, 37) if single else (21,):
-        check_strides(multiply, full, torch.randn(patterns[-1].cols, n, dtype=wide).to(kind), beyond(limit))
+    limit = {"float32": 1e-6, "float16": 2e-3, "complex128": 1e-13}[dtype]
+    for n, layouts in itertools.product((1, 37) if len(patterns) == 1 else (21,), itertools.product(LAYOUTS, LAYOUTS)):
+        strategy = "gather" if len(patterns) == 1 else "fused"
+        check_product(KroneckerSparse(patterns), n, strategy, dtype, layouts, "cuda", limit)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_transforms_are_gathered(dtype):
-    transform = dft(24, radix=4)
-    factors = [torch.from_numpy(weights.copy()) for weights in transform.matrix.factors]
-    if dtype == "float32":
-        factors = [weights.real.contiguous() for weights in factors]
-    x = torch.randn(24, 5, dtype=getattr(torch, dtype))
-    request = factored_request(transform.matrix.structure, 5, dtype, "bsl", device="cuda")
-    plan = decision_for(request, strategy="gather").plan
+def test_factors_of_transforms_are_gathered(dtype):
+    plan = check_product(dft(24, radix=4).matrix.structure, 5, "gather", dtype, device="cuda")
     assert (plan.seconds is None) == (dtype not in cuda_costs.GATHER_SHARES)
-    found = plan.build().run(factors, x[torch.from_numpy(transform.order)])
-    if dtype == "complex64":
-        torch.testing.assert_close(found, torch.fft.fft(x, dim=0), rtol=1e-4, atol=1e-4)
-    else:
-        whole = FactoredMatrix.of(transform.matrix.patterns, [weights.numpy() for weights in factors]).dense()
-        torch.testing.assert_close(found, torch.from_numpy(whole) @ x[torch.from_numpy(transform.order)])
 
 
 @each("patterns, launches", __file__, "fused", **PATTERNS)
@@ -141,8 +119,7 @@ def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
     factor = split_factor(weights, pattern)
     n, full = 21, torch.from_numpy(FactoredMatrix.of(pattern, weights.double().numpy()).dense())
     x = torch.randn(pattern.cols, n) * torch.exp2(torch.linspace(-80, 80, n).round())
-    wrong = lambda error, truth: not (error.norm(dim=0) <= 4e-7 * truth.norm(dim=0)).all()  # noqa: E731
-    check_strides(partial(multiply_split, factor, pattern), full, x, wrong)
+    check_strides(partial(multiply_split, factor, pattern), full, x, 4e-7)
 
 
 def test_a_chain_is_multiplied_by_halves():

@@ -86,17 +86,15 @@ def test_two_factors_are_at_the_optimum_and_the_left_one_is_orthonormal():
         found = factorize(dense, (left, right))
         assert found.error == pytest.approx(found.least, rel=1e-12)
         # The optimum by definition: what truncated SVDs of the blocks of equal support lose, block by block.
-        whole, rank, lost = support(chain_pattern((left, right))), 0, 0.0
         columns, rows = support(left), support(right)
+        lost = (dense[~support(chain_pattern((left, right)))] ** 2).sum()
         classes = {}
         for n in range(left.cols):
             classes.setdefault((columns[:, n].tobytes(), rows[n].tobytes()), []).append(n)
         for members in classes.values():
+            assert len(members) == chain_rank(left, right)
             block = dense[np.ix_(columns[:, members[0]], rows[members[0]])]
-            rank = len(members)
-            lost += (np.linalg.svd(block, compute_uv=False)[rank:] ** 2).sum()
-        assert rank == chain_rank(left, right)
-        lost += (dense[~whole] ** 2).sum()
+            lost += (np.linalg.svd(block, compute_uv=False)[len(members) :] ** 2).sum()
         assert found.error == pytest.approx(math.sqrt(lost) / np.linalg.norm(dense), rel=1e-10)
     left, right = CHAINABLE["rank 2 blocks"]
     weights = np.random.default_rng(0).standard_normal(chain_pattern((left, right)).parameter_shape)
@@ -155,22 +153,21 @@ def test_planted_factors_are_found_by_svd(structure, tensors):
     np.testing.assert_allclose(dense_of(structure, found), planted, atol=1e-10)
 
 
-def test_truncated_svds_are_optimal_and_gram_matrices_give_their_values():
-    weight = np.random.default_rng(0).standard_normal((24, 36))
-    singular = np.linalg.svd(weight, compute_uv=False)
-    assert decompose(weight, LowRank(24, 36, 5)).error == pytest.approx(
-        np.linalg.norm(singular[5:]) / np.linalg.norm(singular)
-    )
-    structure = Monarch(24, 36, 3, 4, 2)
-    found = decompose(weight, structure)
-    blocks = weight.reshape(4, 6, 3, 12).swapaxes(1, 2)
-    left = np.linalg.svd(blocks, compute_uv=False)[..., 2:]
-    assert found.error == pytest.approx(np.linalg.norm(left) / np.linalg.norm(weight))
-    assert found.error == pytest.approx(np.linalg.norm(weight - dense_of(structure, found)) / np.linalg.norm(weight))
-    for shape in ((5, 12, 7), (2, 3, 7, 12)):
-        matrix = torch.randn(shape)
-        values = gram_values(matrix).flip(-1).sqrt()
-        torch.testing.assert_close(values, torch.linalg.svdvals(matrix.double()), rtol=1e-6, atol=1e-6)
+@pytest.mark.parametrize("tensors", [False, True])
+def test_truncated_svds_are_optimal(tensors):
+    weight = np.random.default_rng(4).standard_normal((24, 36))
+    given = torch.from_numpy(weight) if tensors else weight
+    for structure, blocks in (
+        (LowRank(24, 36, 5), weight),
+        (Monarch(24, 36, 3, 4, 2), weight.reshape(4, 6, 3, 12).swapaxes(1, 2)),
+        (Monarch(24, 36, 3, 4, 2, interleaved=True), weight.reshape(6, 4, 3, 12).transpose(1, 2, 0, 3)),
+    ):
+        found, lost = decompose(given, structure), np.linalg.svd(blocks, compute_uv=False)[..., structure.rank :]
+        for error in (np.linalg.norm(lost), np.linalg.norm(weight - dense_of(structure, found))):
+            assert found.error == pytest.approx(error / np.linalg.norm(weight))
+        assert least_error(given, structure) == pytest.approx(found.error, rel=1e-12)
+    assert least_error(given, LowRank(24, 36, 24)) < 1e-12
+    assert least_error(given * 0, LowRank(24, 36, 3)) == 0
     for structure in (LowRank(4, 4, 2), Monarch(4, 4, 2, 2, 1), Blast(4, 4, 2, 2, 2)):
         assert decompose(np.zeros((4, 4)), structure).error == 0
 
@@ -212,19 +209,12 @@ def test_momentum_finds_planted_factors_of_three_quarters_of_a_block_and_balance
     np.testing.assert_allclose(norms[0], norms[2])
 
 
-@pytest.mark.parametrize("tensors", [False, True])
-def test_least_errors_are_those_of_the_factors(tensors):
-    weight = np.random.default_rng(4).standard_normal((24, 36))
-    weight = torch.from_numpy(weight) if tensors else weight
-    for structure in (LowRank(24, 36, 5), Monarch(24, 36, 3, 4, 2), Monarch(24, 36, 3, 4, 2, interleaved=True)):
-        assert least_error(weight, structure) == pytest.approx(decompose(weight, structure).error, rel=1e-12)
-    assert least_error(weight, LowRank(24, 36, 24)) < 1e-12
-    assert least_error(weight * 0, LowRank(24, 36, 3)) == 0
-
-
 @pytest.mark.parametrize("shape", [(5, 12, 7), (3, 7, 12)])
-def test_gram_matrices_give_the_factors_of_truncated_svds(shape):
+def test_gram_matrices_give_the_values_and_factors_of_truncated_svds(shape):
     matrix = torch.randn(shape)
+    for one in (matrix, torch.randn(2, *shape)):
+        values = torch.linalg.svdvals(one.double())
+        torch.testing.assert_close(gram_values(one).flip(-1).sqrt(), values, rtol=1e-6, atol=1e-6)
     (u, v, dropped), (first, second, least) = truncated_by_gram(matrix, 4), truncated(matrix, 4, shared=True)
     torch.testing.assert_close(u @ v, first @ second, rtol=1e-4, atol=1e-4)
     assert dropped == pytest.approx(least, rel=1e-5)

@@ -329,16 +329,11 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
     rows = torch.randn(5, structure.cols, dtype=torch.float64)
     x = rows if layout == "bsf" else rows.T.contiguous()
     factored, products = factored_layer.multiply_factors, []
-
-    def counted(*arguments):
-        products.append(arguments)
-        return factored(*arguments)
+    monkeypatch.setattr(factored_layer, "multiply_factors", lambda *given: products.append(given) or factored(*given))
 
     def unbiased():
-        y = layer(x) if layout == "bsf" else layer(x).T
-        return y - layer.bias
+        return (layer(x) if layout == "bsf" else layer(x).T) - layer.bias
 
-    monkeypatch.setattr(factored_layer, "multiply_factors", counted)
     wanted = (rows @ defined(structure, layer.weights()).T).detach()
     with torch.no_grad():
         torch.testing.assert_close(unbiased(), wanted)

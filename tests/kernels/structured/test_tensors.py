@@ -88,16 +88,6 @@ def test_the_bench_draws_operands_of_the_request_and_counts_errors_of_both_parts
     assert {x.dtype for x in (*a, b, c)} == {torch.bfloat16}
 
 
-@pytest.mark.parametrize(("a", "d"), [(2, 3), (3, 2), (6, 1), (1, 6)])
-def test_sums_over_the_batch_are_those_of_arrays(a, d):
-    grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
-    truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d))
-    first = [one.T.contiguous().T for one in (grad, x)]
-    scattered = [torch.stack([one, one], 2)[..., 0] for one in (grad, x)]
-    for given in ((grad, x), first, (first[0], x), scattered):
-        torch.testing.assert_close(outer_tensors(*given, a, d), truth)
-
-
 def test_gradients_copy_nothing_batch_last_and_blocks_are_gathered_where_they_fill_a_gpu(recorder):
     with recorder() as seen:
         outer_tensors(torch.randn(12, 50), torch.randn(24, 50), 1, 6)
@@ -107,26 +97,26 @@ def test_gradients_copy_nothing_batch_last_and_blocks_are_gathered_where_they_fi
         assert is_gathered(Pattern(*sizes), 25088, 4) == gathered
 
 
-@pytest.mark.parametrize(("a", "d"), [(2, 3), (1, 6), (6, 1), (1, 1)])
-def test_long_batches_are_divided_without_a_copy(a, d, recorder):
+@pytest.mark.parametrize(("a", "d"), [(2, 3), (3, 2), (1, 6), (6, 1), (1, 1)])
+def test_sums_over_the_batch_are_those_of_arrays_and_long_batches_are_divided_without_a_copy(a, d, recorder):
     """Where few blocks would leave a GPU idle, batch-last or with d = 1: parts of equal length, on views."""
-    grad, x = torch.randn(12, 4096, dtype=torch.float64), torch.randn(24, 4096, dtype=torch.float64)
+    for n in (500, 4096):
+        operands = [torch.randn(rows, n, dtype=torch.float64) for rows in (12, 24)]
+        truth = torch.from_numpy(outer_blocks(*(one.numpy() for one in operands), a, d))
+        first = [one.T.contiguous().T for one in operands]
+        scattered = [torch.stack([one, one], 2)[..., 0] for one in operands]
+        for given in (operands, first, (first[0], operands[1]), scattered):
+            torch.testing.assert_close(outer_tensors(*given, a, d), truth)
     parts = batch_parts(Pattern(a, 12 // (a * d), 24 // (a * d), d), 4096, 8)
-    assert (parts > 1) == (a < 6)
-    with recorder() as seen:
-        found = outer_tensors(grad, x, a, d)
-    assert seen.seen.count("aten.bmm.out") == (a if parts > 1 else d)
-    assert not seen.copies
-    torch.testing.assert_close(found, torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d)))
-    first = grad.T.contiguous().T, x.T.contiguous().T
-    with recorder() as seen:
-        torch.testing.assert_close(outer_tensors(*first, a, d), found)
-    if d == 1:
-        assert seen.seen.count("aten.bmm.out") == (a if parts > 1 else 1)
+    assert (parts > 1) == (a < 3)
+    for given, calls in ((operands, d), (first, 1))[: 2 if d == 1 else 1]:
+        with recorder() as seen:
+            outer_tensors(*given, a, d)
+        assert seen.seen.count("aten.bmm.out") == (a if parts > 1 else calls)
         assert not seen.copies
-    halved = outer_tensors(grad.bfloat16(), x.bfloat16(), a, d)  # sums are held in float32
+    halved = outer_tensors(*(one.bfloat16() for one in operands), a, d)  # sums are held in float32
     assert halved.dtype == torch.bfloat16
-    assert (halved.double() - found).norm() < 2e-2 * found.norm()
+    assert (halved.double() - truth).norm() < 2e-2 * truth.norm()
 
 
 def test_parts_of_a_batch_are_equal_and_long():
