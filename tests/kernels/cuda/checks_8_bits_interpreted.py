@@ -10,10 +10,15 @@ from lcma.kernels.cuda import fp8, fp8_naive
 from lcma.kernels.cuda.int8 import BY_KERNEL, launch_int8, multiply, packed_columns
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.tiles import Tile
+from lcma.kernels.dense import fp8 as strategy
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
+from lcma.kernels.torch import dispatch
+from lcma.kernels.torch.recipe import ProductRecipe
 
 from ..canvases import written
+from .integers import drawn as any_int8
+from .integers import exactly
 
 SIZES = [(40, 300, 150), (1, 128, 128), (33, 5, 200), (64, 256, 64)]
 DTYPES = [torch.float16, torch.float32]
@@ -94,41 +99,23 @@ def test_executors_take_prepared_operands(by_reference):
     assert np.linalg.norm(found.float().numpy() - expected) / np.linalg.norm(expected) <= 2e-3
 
 
-def test_a_packed_operand_is_read_instead_of_b(monkeypatch, by_reference):
-    """The dispatch of torch's operator, as if these tensors were on a GPU."""
-    from lcma.kernels.dense import fp8 as strategy
-    from lcma.kernels.torch import dispatch
-    from lcma.kernels.torch.recipe import ProductRecipe
-
-    def request_of(a, b, precision, **more):
-        return Request(*a.shape, b.shape[1], "bfloat16", device="cuda", precision=precision, **more)
-
-    monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
-    monkeypatch.setattr(dispatch, "request_of", request_of)
+def test_a_packed_operand_is_read_instead_of_b(monkeypatch, by_reference, dispatched):
     monkeypatch.setattr(strategy, "vendor_reason", lambda m, k, n: None)
     a, b = operands(6, 130, 20, torch.bfloat16)
-    recipe = ProductRecipe.parse("auto@fp8-vendor;precision=fp8")
-    packing, packed = dispatch.pack(recipe, b, 16)
-    assert (packing, packed.dtype) == (recipe, torch.uint8)
-    expected = dispatch.run(recipe, a, b)
+    text = "auto@fp8-vendor;precision=fp8"
+    packing, packed = dispatch.pack(ProductRecipe.parse(text), b, 16)
+    assert (str(packing), packed.dtype) == (text, torch.uint8)
+    expected = dispatched(text, a, b)
     assert torch.equal(expected, executor(6, 130, 20).run(a, b))
-    assert torch.equal(dispatch.run(recipe, a, torch.zeros_like(b), packed=packed), expected)
-    batch = dispatch.run(recipe, a.view(2, 3, 130), b, packed=packed)
+    assert torch.equal(dispatched(text, a, torch.zeros_like(b), packed=packed), expected)
+    batch = dispatched(text, a.view(2, 3, 130), b, packed=packed)
     assert torch.equal(batch, expected.view(2, 3, 20))
 
 
 TILE = Tile(32, 64, 64, 4, 3)
 
 
-def drawn(*shape, most=127):
-    """Entries at the ends of the range for the most part: there overflows show."""
-    torch.manual_seed(sum(shape))
-    values = torch.randint(-most, most + 1, shape)
-    return torch.where(torch.rand(shape) < 0.7, values.sign() * most, values).to(torch.int8)
-
-
-def exactly(a, b):
-    return (a.long() @ b.long()).to(torch.int32)
+drawn = partial(any_int8, most=127)
 
 
 @pytest.mark.parametrize("sizes", [(40, 64, 70), (33, 200, 65), (32, 7, 64), (1, 130, 1)])

@@ -236,10 +236,7 @@ GOOD = Profile("pretended", "none", (("multiprocessors", "1"),), RATES, 1e15, 1e
 
 @pytest.fixture
 def pretended(monkeypatch):
-    """A list of one profile; CPU tensors count as tensors of a GPU with that profile."""
-    monkeypatch.setattr(dispatch, "request_of", lambda *a, **k: replace(request_of(*a, **k), device="cuda"))
-    monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
-    monkeypatch.setattr(dispatch, "require_device", lambda index: None)
+    """A list of one profile: that of the GPU."""
     profiles = [None]
     monkeypatch.setattr(families, "machine_for", lambda request, measure=True: machine(profiles[0]))
     plan_cache.clear()
@@ -247,10 +244,10 @@ def pretended(monkeypatch):
     plan_cache.clear()
 
 
-def test_dispatch(pretended):
+def test_dispatch(pretended, dispatched):
     a, b = drawn((3, 4, 16), torch.float32), drawn((16, 12), torch.float32)
     for text in ("auto", "strassen", "strassen/strassen@scheme:batched", "strassen?"):
-        torch.testing.assert_close(dispatch.run(ProductRecipe.parse(text), a, b), a @ b, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(dispatched(text, a, b), a @ b, rtol=1e-3, atol=1e-4)
     whole = a.flatten(0, 1)
     given = ProductRecipe.parse("strassen?")
     for recipe in (ProductRecipe(), given):

@@ -1,6 +1,6 @@
 """The GPU level executors launch, call and allocate what they did, on tensors without data: launches.json.
 
-`python tests/kernels/cuda/test_golden_launches.py` prints the record: for every case the number of steps and the
+`python -m tests.kernels.cuda.test_golden_launches` prints the record: for every case the number of steps and the
 sha256 of their text, with the shapes and strides of all tensors. Generated kernels are named by the hash of their text.
 """
 
@@ -16,17 +16,13 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from lcma.kernels import Candidate, Machine, strategies
 from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.cuda import combine, launch, tiles
-from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.requests import request_of
-from lcma.kernels.dense.arrangements import arrangements, levels_of
-from lcma.kernels.dense.given import GivenProgram
-from lcma.schemes_db.resolve import resolve
 from lcma.schemes_db.symmetry import Triangle
+
+from ..gpu import H200, SCHEME, candidate
 
 pytest.importorskip("triton")
 
@@ -71,48 +67,35 @@ def empty(*shape: int, dtype: torch.dtype, order: str = "R") -> torch.Tensor:
     return made if order == "R" else made.mT.contiguous().mT
 
 
-def dense(names: tuple[str, ...], method: CudaMethod, dtype: str, sizes: Any, batch: str, order: str) -> None:
-    m, k, n = sizes
-    kind = getattr(torch, dtype)
-    lead = {
-        "": ((), ()),
-        "AB": ((3,), (3,)),
-        "A": ((3,), ()),
-        "B": ((), (2, 2)),
-        "packed": ((), ()),
-        "pieces": ((), ()),
-    }
-    a = empty(*lead[batch][0], m, k, dtype=kind, order=order[0])
-    b = empty(*lead[batch][1], k, n, dtype=kind, order=order[1])
-    program = arrangements(levels_of([resolve(name)[0] for name in names], 1))[0][1]
-    request = replace(request_of(a, b), device="cuda")
-    machine, scheme = Machine("cuda", h200(), CudaCostModel(h200())), strategies("cuda")["dense", "scheme"]
-    candidate = Candidate("dense", "scheme", GivenProgram("/".join(names), program), (("method", method.value),))
-    executor: Any = scheme.build(candidate, request, machine)
-    if batch == "pieces":
-        limited = replace(request, max_workspace=2 * executor.workspace // 3)
-        executor = scheme.build(candidate, limited, machine)
-    executor.run(a, executor.prepare(b) if batch == "packed" else b)
+LEADING = {"AB": ((3,), (3,)), "A": ((3,), ()), "B": ((), (2, 2))}
+"""Sizes of a batch before those of A and of B."""
 
 
-def structured(name: str, triangle: Triangle, dtype: str, size: int) -> None:
-    level, kind = cuda_level(TriangularSource(name, triangle).program), getattr(torch, dtype)
-    m, k, n = (size * parts for parts in level.target.shape)
-    a, b = empty(m, k, dtype=kind), empty(k, n, dtype=kind, order="C" if triangle.upper else "R")
+def dense(method: str, schemes: str, dtype: str, sizes: str, order: str, how: str = "") -> None:
+    """A product of one or a batch, with B prepared ("packed"), or in pieces that fit less memory."""
+    (m, k, n), kind = map(int, sizes.split("x")), getattr(torch, dtype)
+    of_a, of_b = LEADING.get(how, ((), ()))
+    a, b = empty(*of_a, m, k, dtype=kind, order=order[0]), empty(*of_b, k, n, dtype=kind, order=order[1])
+    request, product = replace(request_of(a, b), device="cuda"), candidate(*schemes.split("*"), method=method)
+    executor: Any = SCHEME.build(product, request, H200)
+    if how == "pieces":
+        executor = SCHEME.build(product, replace(request, max_workspace=2 * executor.workspace // 3), H200)
+    executor.run(a, executor.prepare(b) if how == "packed" else b)
+
+
+def structured(scheme: str, label: str, dtype: str, size: str) -> None:
+    """A product with a triangle: a side, and ":upper"."""
+    side, _, upper = label.partition(":")
+    level, kind = cuda_level(TriangularSource(scheme, Triangle(side, bool(upper))).program), getattr(torch, dtype)
+    m, k, n = (int(size) * parts for parts in level.target.shape)
+    a, b = empty(m, k, dtype=kind), empty(k, n, dtype=kind, order="C" if upper else "R")
     level.run(a[None], b[None], empty(m, n, dtype=kind)[None])
 
 
 def run(name: str) -> None:
     """Run the case of a name."""
     words = name.split()
-    if words[0] in list(CudaMethod):
-        method, schemes, dtype, sizes, order, *batch = words
-        given = tuple(map(int, sizes.split("x"))), "".join(batch), order
-        dense(tuple(schemes.split("*")), CudaMethod(method), dtype, *given)
-    else:
-        scheme, label, dtype, size = words
-        side, _, upper = label.partition(":")
-        structured(scheme, Triangle(side, bool(upper)), dtype, int(size))
+    (dense if words[0] in list(CudaMethod) else structured)(*words)
 
 
 def record(call: Callable[[], None], patch: Callable[[Any, str, Any], None]) -> list[Any]:

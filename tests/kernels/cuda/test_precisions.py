@@ -1,5 +1,8 @@
 """Products by float16, in e4m3 and of int8, without a GPU: rounding, plain torch, plans and their reasons."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
@@ -20,43 +23,42 @@ from lcma.workbench.explanation import explanation
 from ...refusal import refuses
 from ..cases import each
 from ..gpu import H200, decision
+from .integers import drawn as any_int8
+from .integers import exactly
 
 SCALED_HALF = strategies("cuda")["dense", "scaled-half"]
-CUBE = (8192,) * 3
+OWN = {"tf32": "scaled-half", "fp32-accurate": "split", "fp8": "fp8-vendor"}
+"""The strategy of a precision, for which no other arithmetic asks."""
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "float64", "tf32", "fp32-accurate"])
+def names_of(plan):
+    return [stage.name for stage in plan.stages]
+
+
+@pytest.mark.parametrize("dtype", [*OWN, "float32", "bfloat16", "float16", "float64"])
 def test_only_one_precision_asks_for_each(dtype):
-    for name, own, subject in (("split", "fp32-accurate", "halves are"), ("scaled-half", "tf32", "scaled float16 is")):
-        found = decision(dtype, 8192)
-        assert (found.plan.candidate.strategy == name) == (dtype == own)
-        if dtype == own:
-            assert found.baseline.candidate.strategy == "vendor"
-            continue
-        refuses(f"{subject} for the precision {own}, not for {dtype}", decision, dtype, 8192, strategy=name)
-    assert decision("fp32-accurate", 8192).gain > 2
-    assert decision("float32", 8192).plan.candidate.strategy == "scheme"
+    found = decision(dtype, 8192)
+    assert found.plan.candidate.strategy == OWN.get(dtype, found.plan.candidate.strategy)
+    assert {one.candidate.strategy for one in found.proposals} & {*OWN.values()} == {*OWN.values()} & {OWN.get(dtype)}
+    assert found.baseline.candidate.strategy == "vendor"
+    assert dtype != "fp32-accurate" or found.gain > 2
 
 
-@pytest.mark.parametrize("dtype", ["tf32", "fp32-accurate"])
-def test_without_workspace_the_product_is_the_vendors(dtype):
-    assert decision(dtype, 8192, max_workspace=1000).plan.candidate.strategy == "vendor"
+@each("dtype, sizes, limits, strategy, reason", __file__, "choices")
+def test_sizes_and_limits_choose(dtype, sizes, limits, strategy, reason):
+    found = decision(dtype, *sizes, **limits)
+    assert found.plan.candidate.strategy == strategy
+    assert re.search(reason, found.reason)
 
 
-@pytest.mark.parametrize("sizes", [CUBE, (16384, 4096, 11264), (20480, 7168, 2048)])
+@pytest.mark.parametrize("sizes", [(8192,) * 3, (16384, 4096, 11264), (20480, 7168, 2048)])
 def test_tf32_is_multiplied_by_scaled_float16(sizes):
     chosen = decision("tf32", *sizes)
     assert str(chosen.plan.candidate) == "scaled-half"
     assert chosen.gain > 1.08
     assert "scaled-half" in str(explanation(chosen, strategies("cuda")))
-    assert [stage.name.split()[0] for stage in chosen.plan.stages] == ["Scale", "Scale", "product", "Check"]
+    assert [name.split()[0] for name in names_of(chosen.plan)] == ["Scale", "Scale", "product", "Check"]
     assert chosen.plan.workspace > 2 * (sizes[0] * sizes[1] + sizes[1] * sizes[2])
-
-
-def test_a_static_b_is_scaled_once():
-    online, static = (decision("tf32", 4096, 8192, 8192, static=static) for static in (None, "B"))
-    assert static.plan.seconds < online.plan.seconds
-    assert "Scale B" not in [stage.name for stage in static.plan.stages]
 
 
 @each("sizes, limits, reason", __file__, "scaled_half")
@@ -66,62 +68,39 @@ def test_refusals_give_the_reason(sizes, limits, reason):
     assert decision("tf32", *sizes, **limits).plan.candidate.strategy != "scaled-half"
 
 
-@pytest.mark.parametrize("sizes", [(1024, 1024, 1024), (4096, 4096, 4096), (16384, 512, 16384)])
-def test_short_products_and_short_sums_are_left_to_the_vendor(sizes):
-    assert decision("tf32", *sizes).plan.candidate.strategy == "vendor"
-
-
 @pytest.mark.parametrize(("precision", "dtype"), [("fp32-accurate", "float32"), ("fp8", "bfloat16")])
 def test_a_processor_multiplies_as_without_a_precision(precision, dtype):
-    torch = pytest.importorskip("torch")
     a = torch.ones(4, 4, dtype=getattr(torch, dtype))
     assert torch.equal(lcma.matmul(a, a, precision=precision), a @ a)
 
 
-def test_only_the_precision_asks_for_e4m3():
-    chosen = decision("fp8", 8192)
-    assert chosen.plan.candidate.strategy == "fp8-vendor"
-    assert chosen.baseline.candidate.strategy == "vendor"
-    for dtype in ("bfloat16", "float16", "float32", "fp32-accurate"):
-        found = decision(dtype, 8192)
-        assert not any(one.candidate.strategy == "fp8-vendor" for one in found.proposals)
-
-
-@pytest.mark.parametrize("rows", [16, 1024])
-def test_a_static_operand_is_quantised_before(rows):
-    static = decision("fp8", rows, 4096, 11008, strategy="fp8-vendor", static="B").plan
-    fresh = decision("fp8", rows, 4096, 11008, strategy="fp8-vendor").plan
-    assert "Quantise B" in [stage.name for stage in fresh.stages]
-    assert "Quantise B" not in [stage.name for stage in static.stages]
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "stage"),
+    [("tf32", (4096, 8192, 8192), "Scale B"), *(("fp8", (rows, 4096, 11008), "Quantise B") for rows in (16, 1024))],
+)
+def test_a_static_b_is_scaled_once(dtype, sizes, stage):
+    fresh, static = (decision(dtype, *sizes, strategy=OWN[dtype], static=one).plan for one in (None, "B"))
+    assert [name for name in names_of(fresh) if name != stage] == names_of(static) != names_of(fresh)
     assert 0 < static.seconds < fresh.seconds
-    assert static.workspace >= 4096 * 11008
-
-
-def test_sizes_limits_and_batches_that_e4m3_does_not_have_are_the_vendors():
-    found = decision("fp8", 2000)
-    assert found.is_baseline
-    assert "takes k and n in multiples of 128" in found.reason
-    assert decision("fp8", 8192, max_workspace=1000).is_baseline
-    found = decision("fp8", 4096, batch_a=(4,), batch_b=(4,))
-    assert (found.is_baseline, found.reason) == (True, "products in e4m3 are of one product, not of a batch")
+    assert static.workspace >= sizes[1] * sizes[2]
 
 
 def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch):
-    monkeypatch.setattr(fp8, "_capability", lambda device: (8, 0))
-    reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
-    assert reason == "torch's scaled_mm has block scales on compute capability 9.x only, and this GPU has 8.0"
+    only = "torch's scaled_mm has block scales on compute capability 9.x only, and this GPU has {}.{}"
+    for capability, cuda, wanted in (
+        ((9, 0), "13.0", None),
+        ((9, 0), "12.8", "from CUDA 12.9 on"),
+        ((8, 9), "13.0", only.format(8, 9)),
+        ((8, 0), "13.0", only.format(8, 0)),
+    ):
+        monkeypatch.setattr(fp8, "_capability", lambda device, found=capability: found)
+        monkeypatch.setattr(torch.version, "cuda", cuda)
+        reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
+        assert reason == wanted or wanted in reason
     monkeypatch.setattr(strategies_of_fp8, "on_current_gpu", lambda missing: reason)
     found = decision("fp8", 8192)
     assert (found.is_baseline, found.reason) == (True, reason)
     refuses(r"compute capability 9\.x only, and this GPU has 8\.0", decision, "fp8", 8192, strategy="fp8-vendor")
-    monkeypatch.setattr(fp8, "_capability", lambda device: (8, 9))
-    missing = fp8.missing_block_scales.__wrapped__
-    assert "on compute capability 9.x only" in missing(torch.device("cuda", 1))
-    monkeypatch.setattr(fp8, "_capability", lambda device: (9, 0))
-    monkeypatch.setattr(torch.version, "cuda", "12.8")
-    assert "from CUDA 12.9 on" in missing(torch.device("cuda", 1))
-    monkeypatch.setattr(torch.version, "cuda", "13.0")
-    assert missing(torch.device("cuda", 1)) is None
 
 
 def test_torch_accepts_the_layouts_of_the_vendors_product():
@@ -233,12 +212,7 @@ def int8_request(*sizes, max_abs=31, **more):
     return Request(m, k, n, "int8", device="cuda", max_abs=max_abs, **more)
 
 
-def drawn(*shape, most=31):
-    return torch.randint(-most, most + 1, shape, dtype=torch.int8, generator=torch.Generator().manual_seed(sum(shape)))
-
-
-def exactly(a, b):
-    return (a.long() @ b.long()).to(torch.int32)
+drawn = partial(any_int8, most=31)
 
 
 @pytest.mark.parametrize("method", [BY_VENDOR, BY_VENDOR_IN_PLACE], ids=["copied", "in place"])
@@ -272,7 +246,6 @@ def test_the_vendors_product_gets_b_by_columns_and_ours_has_batches():
     found = packed_executor(request, BY_KERNEL, 0).run(a, b)
     assert found.dtype == torch.int32
     assert torch.equal(found, exactly(a, b))
-    assert plans_of(int8_request(64, 1 << 20, 64, max_abs=45)).plan.seconds > 0
 
 
 @pytest.mark.parametrize("sizes", [(0, 3, 4), (3, 0, 4), (3, 4, 0)])
@@ -302,43 +275,41 @@ def test_operands_are_compared_with_the_plan_and_the_stated_magnitude():
         executor.run(drawn(20, 32), drawn(32, 16), torch.empty(20, 16, dtype=torch.int8))
 
 
-def plans_of(request, **more):
-    return decide(request, H200, strategies("cuda"), **more)
+def int8_plan(*sizes, strategy=None, **more):
+    return decide(int8_request(*sizes, **more), H200, strategies("cuda"), strategy)
 
 
 def test_auto_chooses_between_the_products_of_int8_and_how_they_take_b():
     by_columns = (Layout.ROWS, Layout.COLUMNS, Layout.ROWS)
-    assert plans_of(int8_request(2048, layouts=by_columns)).is_baseline
-    assert plans_of(int8_request(2048)).is_baseline  # ours waits longer for the host
-    assert str(plans_of(int8_request(4096, layouts=by_columns)).plan.candidate) == "int8"
-    chosen = plans_of(int8_request(8192))
+    assert int8_plan(2048, layouts=by_columns).is_baseline
+    assert int8_plan(2048).is_baseline  # ours waits longer for the host
+    assert str(int8_plan(4096, layouts=by_columns).plan.candidate) == "int8"
+    chosen = int8_plan(8192)
     assert str(chosen.plan.candidate) == "int8"
-    assert [stage.name for stage in chosen.plan.stages] == [
-        "Check the range",
-        "Copy B",
-        "1 products 8192x8192x8192 in int8",
-    ]
-    assert [stage.name for stage in chosen.baseline.stages] == [stage.name for stage in chosen.plan.stages]
-    static = plans_of(int8_request(8192, max_abs=128, static="B"), strategy="int8").plan
-    assert [stage.name for stage in static.stages] == ["1 products 8192x8192x8192 in int8"]
-    columns = plans_of(int8_request(8192, max_abs=128, layouts=by_columns), strategy="int8").plan
+    assert names_of(chosen.plan) == ["Check the range", "Copy B", "1 products 8192x8192x8192 in int8"]
+    assert names_of(chosen.baseline) == names_of(chosen.plan)
+    static, columns, batched = (
+        int8_plan(8192, max_abs=128, strategy="int8", **more).plan
+        for more in ({"static": "B"}, {"layouts": by_columns}, {"static": "B", "batch_a": (4,), "batch_b": (4,)})
+    )
+    assert names_of(static) == ["1 products 8192x8192x8192 in int8"]
     assert columns.seconds == static.seconds
-    batched = plans_of(int8_request(8192, max_abs=128, static="B", batch_a=(4,), batch_b=(4,)), strategy="int8").plan
     assert batched.seconds == pytest.approx(4 * static.seconds, rel=0.01)
-    short = vendor_plan(64)
-    assert [stage.name for stage in short.stages] == ["1 products 64x64x64 in int8", "Wait for the host"]
-    least = vendor_plan(4096, max_workspace=4096**2 - 1)
+    assert int8_plan(64, 1 << 20, 64, max_abs=45).seconds > 0
+
+
+def test_plans_of_the_vendors_product_of_int8():
+    plan_of = partial(int8_plan, max_abs=128, strategy="vendor")
+    short, prepared = plan_of(64).plan, plan_of(64, static="B").plan
+    assert names_of(short) == ["1 products 64x64x64 in int8", "Wait for the host"]
+    least = plan_of(4096, max_workspace=4096**2 - 1).plan
     assert (len(least.stages), least.workspace) == (1, 0)
-    assert least.seconds > 5 * vendor_plan(4096, max_workspace=4096**2).seconds
+    assert least.seconds > 5 * plan_of(4096, max_workspace=4096**2).seconds
     a, b = drawn(64, 64), drawn(64, 64)
-    for plan in (short, vendor_plan(64, static="B")):
+    for plan in (short, prepared):
         assert torch.equal(plan.build().run(a, b), exactly(a, b))
     assert short.build().prepare(b).sums is b
-    assert vendor_plan(64, static="B").build().prepare(b).sums.stride(0) == 1
-
-
-def vendor_plan(*sizes, **more):
-    return plans_of(int8_request(*sizes, max_abs=128, **more), strategy="vendor").plan
+    assert prepared.build().prepare(b).sums.stride(0) == 1
 
 
 def test_cpu_tensors_and_fake_ones_are_int32_where_the_range_is_stated(strassen):
@@ -357,24 +328,13 @@ def test_cpu_tensors_and_fake_ones_are_int32_where_the_range_is_stated(strassen)
         assert torch.ops.lcma.bilinear_mm(a, b, "auto").dtype == torch.int8
 
 
-def test_tensors_on_a_gpu_are_planned_by_their_range_and_tiles_by_rows(monkeypatch):
-    """The dispatch of torch's operator, as if these tensors were on a GPU."""
-    from lcma.kernels.torch import dispatch
-    from lcma.kernels.torch.recipe import ProductRecipe
-
-    def asked(a, b, precision, **more):
-        return Request(*a.shape, b.shape[1], "int8", device="cuda", precision=precision, **more)
-
-    monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
-    monkeypatch.setattr(dispatch, "require_device", lambda index: None)
-    monkeypatch.setattr(dispatch, "request_of", asked)
+def test_tensors_on_a_gpu_are_planned_by_their_range_and_tiles_by_rows(dispatched, monkeypatch):
     a, b = drawn(24, 40), drawn(40, 56)
     for recipe in ("auto;max_abs=31", "auto@int8;max_abs=31"):
-        assert torch.equal(dispatch.run(ProductRecipe.parse(recipe), a, b), exactly(a, b))
-    batch = dispatch.run(ProductRecipe.parse("auto;max_abs=31"), a.view(2, 12, 40), b)
-    assert torch.equal(batch, exactly(a, b).view(2, 12, 56))
-    refuses(r"state the largest magnitude of the entries", dispatch.run, ProductRecipe(), a, b)
-    refuses("int8 and vendor, without a scheme", dispatch.run, ProductRecipe.parse("strassen;max_abs=31"), a, b)
+        assert torch.equal(dispatched(recipe, a, b), exactly(a, b))
+    assert torch.equal(dispatched("auto;max_abs=31", a.view(2, 12, 40), b), exactly(a, b).view(2, 12, 56))
+    refuses("state the largest magnitude of the entries", dispatched, "auto", a, b)
+    refuses("int8 and vendor, without a scheme", dispatched, "strassen;max_abs=31", a, b)
     gpu = torch.device("cuda", 0)
     for capability, tile in (((9, 0), int8.TILE), ((8, 0), int8.SMALL_TILE)):
         monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)

@@ -76,13 +76,12 @@ def test_events_are_recorded_again_once_they_were_read_on_their_gpu(gpu):
 
 @pytest.fixture
 def streams(monkeypatch):
+    """The state of the current stream; barriers know of no stream yet, and have four counters."""
     state = SimpleNamespace(cuda_stream=7, capturing=False)
-    monkeypatch.setattr(grid_barrier, "_slabs", {})
-    monkeypatch.setattr(grid_barrier, "_taken", {})
-    monkeypatch.setattr(grid_barrier, "SLOTS", 4)
+    for name, value in {"_slabs": {}, "_taken": {}, "_of_stream": {}, "SLOTS": 4}.items():
+        monkeypatch.setattr(grid_barrier, name, value)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: state.capturing)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: state.cuda_stream, raising=False)
-    monkeypatch.setattr(grid_barrier, "_of_stream", {})
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
     return state
 
@@ -97,9 +96,7 @@ class Like:
 
 def counter_of():
     _, counter = grid_barrier.barrier_memory(Like, 1)
-    assert counter.shape == (1,)
-    assert counter.dtype == torch.int32
-    assert counter.item() == 0
+    assert (counter.shape, counter.dtype, counter.item()) == ((1,), torch.int32, 0)
     return counter
 
 
@@ -115,13 +112,11 @@ def test_a_stream_has_one_counter_and_each_captured_launch_its_own(streams):
 
 
 def test_without_a_free_counter_new_ones_are_zeroed(streams):
-    streams.capturing = True
-    before = counter_of()
-    streams.capturing = False
-    known = [counter_of()]
-    streams.capturing = True
-    known += [counter_of() for _ in range(5)]
-    assert len({one.data_ptr() for one in [before, *known]}) == 7
+    known = []
+    for capturing in (True, False, *[True] * 5):
+        streams.capturing = capturing
+        known.append(counter_of())
+    assert len({one.data_ptr() for one in known}) == 7
 
 
 def test_launches_of_a_stream_share_their_memory_and_captured_ones_do_not(streams):
@@ -202,20 +197,14 @@ pytest.importorskip("triton")
 
 PROGRAM = """
 import sys
-from lcma.kernels import machine_for, strategies
+from lcma.kernels import Request, machine_for, plan_for
 from lcma.kernels.cuda import bench, precompile
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
-from lcma.kernels.dense.pool import OrientedScheme
-from lcma.kernels.planning.planner import plan_candidate
-from lcma.kernels.request import Request
-import lcma
 
 OfflineDriver.activate("cuda", 90, 32)
 request = Request(512, 512, 512, "float64", device="cuda")
-strategy = strategies("cuda")["dense", "scheme"]
-source = OrientedScheme.of(lcma.resolve("strassen")[0], "mkn").name
-candidate = strategy.restore(source, (("method", "batched"),), request)
-plan = plan_candidate(strategy, candidate, request, machine_for(request, measure=False))
+machine = machine_for(request, measure=False)
+plan = plan_for(request, "strassen", strategy="scheme:batched", machine=machine)
 events = []
 precompile.compile_ahead = bench.compile_ahead = lambda calls, progress: events.extend(precompile.kernels_of(calls))
 bench.CudaBench().precompile([plan], print)

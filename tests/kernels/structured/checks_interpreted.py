@@ -20,7 +20,7 @@ from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.structured import cuda_costs
 from lcma.kernels.structured.decode_kernel import wait_for_all
 from lcma.kernels.structured.mixing import mix
-from lcma.kernels.structured.scalar import fused_places, is_fused, multiply_fused, multiply_gathered
+from lcma.kernels.structured.scalar import fused_places
 from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tiles import FactorTile, multiply_tiled
 from lcma.kernels.structured.transposition import gather_transposed, scatter_transposed
@@ -29,6 +29,7 @@ from lcma.kernels.structured.views import PERMUTED
 from ...refusal import refuses
 from ..canvases import CANARY, written
 from ..cases import PATTERNS, STRUCTURE, each
+from .products import LAYOUTS, check_product
 
 TILES = [FactorTile(16, 16, 16, j, 4, 2) for j in (1, 2, 4)]
 LIMITS = {"float64": 1e-13, "float32": 1e-6, "fp32-accurate": 1e-6, "tf32": 1e-6, "float16": 2e-3}
@@ -42,20 +43,15 @@ def as_read(tensor, dtype):
     return torch.ldexp(mantissa.sign() * torch.floor(mantissa.abs() * 2**11 + 0.5) / 2**11, exponent)
 
 
-def check_strides(multiply, full, x, wrong, read=lambda x: x):
-    """multiply(x, out) writes full @ x and nothing else, both batch-first and batch-last; wrong(error, truth) if not.
+def check_strides(multiply, full, x, limit, read=lambda x: x):
+    """multiply(x, out) writes full @ x and nothing else, both batch-first and batch-last; `read`: what is multiplied.
 
-    `read` gives the numbers that are multiplied.
+    The limit is that of the error of a column relative to it.
     """
+    truth = full @ read(x).to(full.dtype)
     for given, order in itertools.product((x, x.T.contiguous().T), ("rows", "columns")):
-        found = written(partial(multiply, given), (len(full), x.shape[1]), x.dtype, order).to(full.dtype)
-        truth = full @ read(x).to(full.dtype)
-        assert not wrong(found - truth, truth)
-
-
-def beyond(limit):
-    """Whether an error is not within a limit, relative in the Frobenius norm."""
-    return lambda error, truth: not error.norm() <= limit * truth.norm()
+        found = written(partial(multiply, given), truth.shape, x.dtype, order).to(full.dtype)
+        assert ((found - truth).norm(dim=0) <= limit * truth.norm(dim=0)).all()
 
 
 @pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"j{tile.j}")
@@ -67,57 +63,35 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, til
     full = torch.from_numpy(FactoredMatrix.of(pattern, as_read(weights, dtype).double().numpy()).dense())
     x = torch.randn(pattern.cols, 21, dtype=torch.float64).to(kind)
     multiply = partial(multiply_tiled, weights, pattern, arithmetic=dtype, tile=tile.fitted(pattern))
-    check_strides(multiply, full, x, beyond(LIMITS[dtype]), lambda x: as_read(x, dtype))
+    check_strides(multiply, full, x, LIMITS[dtype], lambda x: as_read(x, dtype))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
 @each("patterns", __file__, "small_blocks", **PATTERNS)
 def test_small_blocks_and_pairs_of_them_are_multiplied_from_any_strides(dtype, patterns):
-    single, kind = len(patterns) == 1, getattr(torch, dtype)
-    assert single or is_fused(*patterns, 21, dtype)
-    wide = torch.complex128 if kind.is_complex else torch.float64
-    weights = [torch.randn(one.parameter_shape, dtype=wide).to(kind) for one in patterns]
-    full = torch.from_numpy(FactoredMatrix.of(patterns, [one.to(wide).numpy() for one in weights]).dense())
-    multiply = partial(multiply_gathered, *weights, *patterns) if single else partial(multiply_fused, weights, patterns)
-    limit = LIMITS["float64" if dtype == "complex128" else dtype]
-    for n in (1, 37) if single else (21,):
-        check_strides(multiply, full, torch.randn(patterns[-1].cols, n, dtype=wide).to(kind), beyond(limit))
+    limit = {"float32": 1e-6, "float16": 2e-3, "complex128": 1e-13}[dtype]
+    for n, layouts in itertools.product((1, 37) if len(patterns) == 1 else (21,), itertools.product(LAYOUTS, LAYOUTS)):
+        strategy = "gather" if len(patterns) == 1 else "fused"
+        check_product(KroneckerSparse(patterns), n, strategy, dtype, layouts, "cuda", limit)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_transforms_are_gathered(dtype):
-    transform = dft(24, radix=4)
-    factors = [torch.from_numpy(weights.copy()) for weights in transform.matrix.factors]
-    if dtype == "float32":
-        factors = [weights.real.contiguous() for weights in factors]
-    x = torch.randn(24, 5, dtype=getattr(torch, dtype))
-    request = factored_request(transform.matrix.structure, 5, dtype, "bsl", device="cuda")
-    plan = decision_for(request, strategy="gather").plan
+def test_factors_of_transforms_are_gathered(dtype):
+    plan = check_product(dft(24, radix=4).matrix.structure, 5, "gather", dtype, device="cuda")
     assert (plan.seconds is None) == (dtype not in cuda_costs.GATHER_SHARES)
-    found = plan.build().run(factors, x[torch.from_numpy(transform.order)])
-    if dtype == "complex64":
-        torch.testing.assert_close(found, torch.fft.fft(x, dim=0), rtol=1e-4, atol=1e-4)
-    else:
-        whole = FactoredMatrix.of(transform.matrix.patterns, [weights.numpy() for weights in factors]).dense()
-        torch.testing.assert_close(found, torch.from_numpy(whole) @ x[torch.from_numpy(transform.order)])
 
 
 @each("patterns, launches", __file__, "fused", **PATTERNS)
 def test_chains_are_fused_in_pairs(patterns, launches):
-    structure = KroneckerSparse.of(patterns)
+    structure = KroneckerSparse(patterns)
     assert list(map(list, fused_places(patterns, 9, "float64"))) == launches
-    matrix = FactoredMatrix.random(patterns, dtype="float64")
-    x = torch.randn(structure.cols, 9, dtype=torch.float64)
-    for order in ("bsl", "bsf"):
-        request = factored_request(structure, 9, "float64", order, device="cuda")
+    for layout in LAYOUTS:
         if all(len(one) == 1 for one in launches):
+            request = factored_request(structure, 9, "float64", layouts=(layout, layout), device="cuda")
             refuses("no two neighbours chain", decision_for, request, strategy="fused")
             continue
-        plan = decision_for(request, strategy="fused").plan
+        plan = check_product(structure, 9, "fused", "float64", (layout, layout), "cuda")
         assert (plan.seconds, len(plan.stages)) == (None, len(launches))
-        given = x if order == "bsl" else x.T.contiguous().T
-        found = plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
-        torch.testing.assert_close(found, torch.from_numpy(matrix.dense()) @ x)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])
@@ -145,44 +119,24 @@ def test_halves_are_as_exact_as_float32_from_any_strides(pattern):
     factor = split_factor(weights, pattern)
     n, full = 21, torch.from_numpy(FactoredMatrix.of(pattern, weights.double().numpy()).dense())
     x = torch.randn(pattern.cols, n) * torch.exp2(torch.linspace(-80, 80, n).round())
-    wrong = lambda error, truth: not (error.norm(dim=0) <= 4e-7 * truth.norm(dim=0)).all()  # noqa: E731
-    check_strides(partial(multiply_split, factor, pattern), full, x, wrong)
+    check_strides(partial(multiply_split, factor, pattern), full, x, 4e-7)
 
 
 def test_a_chain_is_multiplied_by_halves():
-    patterns = Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)
-    matrix = FactoredMatrix.random(patterns, dtype="float32")
-    request = factored_request(matrix.structure, 9, precision="fp32-accurate", device="cuda")
-    plan = decision_for(request, strategy="split").plan
-    factors, x = list(map(torch.from_numpy, matrix.factors)), torch.randn(9, 40).T
-    executor = plan.build()
-    prepared = executor.prepare(factors)
-    assert 0 < prepared.nbytes <= plan.workspace
-    truth = torch.from_numpy(matrix.dense()).double() @ x.double()
-    for operand in (factors, prepared):
-        assert (executor.run(operand, x) - truth).norm() <= 4e-7 * truth.norm()
+    structure = KroneckerSparse((Pattern(1, 6, 4, 2), Pattern(8, 1, 5, 1)))
+    check_product(structure, 9, "split", "float32", LAYOUTS[1:] * 2, "cuda", limit=4e-7, precision="fp32-accurate")
 
 
 @each("strategy, patterns, dtype", __file__, "short_chains", **PATTERNS)
 def test_chains_are_multiplied_in_every_layout(strategy, patterns, dtype):
-    structure, n = KroneckerSparse.of(patterns), 11
-    matrix = FactoredMatrix.random(patterns, dtype=dtype)
-    x = torch.randn(structure.cols, n, dtype=getattr(torch, dtype))
-    truth = torch.from_numpy(matrix.dense()) @ x
-    for first, last in itertools.product((Layout.ROWS, Layout.COLUMNS), repeat=2):
-        request = factored_request(structure, n, dtype, device="cuda", layouts=(first, last))
-        given = x if first is Layout.ROWS else x.T.contiguous().T
+    structure = KroneckerSparse(patterns)
+    for first, last in itertools.product(LAYOUTS, LAYOUTS):
         ends = ((first, patterns[-1]), (last, patterns[0]))
         if strategy == "transposed" and not any(one is Layout.COLUMNS and pattern.d > 1 for one, pattern in ends):
+            request = factored_request(structure, 11, dtype, device="cuda", layouts=(first, last))
             refuses("nothing is to be transposed", decision_for, request, strategy=strategy)
             continue
-        plan = decision_for(request, strategy=strategy).plan
-        found = plan.build().run(list(map(torch.from_numpy, matrix.factors)), given)
-        torch.testing.assert_close(found, truth)
-        assert found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
-
-
-PRODUCT_LIMITS = {"float32": 1e-6, "float16": 3e-3}
+        check_product(structure, 11, strategy, dtype, (first, last), "cuda")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32"])
@@ -190,18 +144,8 @@ PRODUCT_LIMITS = {"float32": 1e-6, "float16": 3e-3}
 def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, dtype):
     if dtype == "float32" and strategy == "tiled" and not isinstance(structure, LowRank):
         return
-    kind = getattr(torch, dtype)
-    factors = [torch.from_numpy(w).to(kind) for w in FactoredMatrix.random(structure).factors]
-    full = torch.from_numpy(FactoredMatrix.of(structure, [w.double().numpy() for w in factors]).dense())
     for n in (1, 3, 16) if strategy == "decode" else (1, 21, 130):
-        x = torch.randn(n, structure.cols, dtype=torch.float64).to(kind)
-        executor = decision_for(factored_request(structure, n, dtype, device="cuda"), strategy=strategy).plan.build()
-        run = partial(executor.run, executor.prepare(factors), x.T)
-        out = written(run, (structure.rows, n), kind, "columns")
-        truth = full @ x.T.double()
-        # The mean norm of such a product: that of one column of rank 1 is far smaller where its single sum cancels.
-        typical = full.norm() * x.double().norm() / structure.cols**0.5
-        assert (out.double() - truth).norm() <= PRODUCT_LIMITS[dtype] * typical
+        check_product(structure, n, strategy, dtype, LAYOUTS[1:] * 2, "cuda", limit={"float32": 1e-6}.get(dtype))
 
 
 def test_the_mixture_is_that_of_the_vendor_for_any_tile():

@@ -25,7 +25,8 @@ from lcma.kernels.structured.truncation import gram_values, truncated, truncated
 from lcma.kernels.torch import compression
 from lcma.kernels.torch.block_low_rank_layers import BlockLowRankLinear
 
-from ...refusal import refuses
+from ...refusal import refuses, refuses_with
+from ..cases import STRUCTURE, each
 from ..modules import Conv1D
 
 CHAINABLE = {
@@ -44,6 +45,10 @@ def noisy(patterns, dtype="float64", noise=0.3, seed=0):
     rng = np.random.default_rng(seed)
     full = FactoredMatrix.random(patterns, seed, dtype).dense()
     return full + (noise * abs(full).mean() * rng.standard_normal(full.shape)).astype(full.real.dtype)
+
+
+def dense_of(structure, found):
+    return FactoredMatrix.of(structure, [np.asarray(weights) for weights in found.factors]).dense()
 
 
 def distance(found, dense):
@@ -81,17 +86,15 @@ def test_two_factors_are_at_the_optimum_and_the_left_one_is_orthonormal():
         found = factorize(dense, (left, right))
         assert found.error == pytest.approx(found.least, rel=1e-12)
         # The optimum by definition: what truncated SVDs of the blocks of equal support lose, block by block.
-        whole, rank, lost = support(chain_pattern((left, right))), 0, 0.0
         columns, rows = support(left), support(right)
+        lost = (dense[~support(chain_pattern((left, right)))] ** 2).sum()
         classes = {}
         for n in range(left.cols):
             classes.setdefault((columns[:, n].tobytes(), rows[n].tobytes()), []).append(n)
         for members in classes.values():
+            assert len(members) == chain_rank(left, right)
             block = dense[np.ix_(columns[:, members[0]], rows[members[0]])]
-            rank = len(members)
-            lost += (np.linalg.svd(block, compute_uv=False)[rank:] ** 2).sum()
-        assert rank == chain_rank(left, right)
-        lost += (dense[~whole] ** 2).sum()
+            lost += (np.linalg.svd(block, compute_uv=False)[len(members) :] ** 2).sum()
         assert found.error == pytest.approx(math.sqrt(lost) / np.linalg.norm(dense), rel=1e-10)
     left, right = CHAINABLE["rank 2 blocks"]
     weights = np.random.default_rng(0).standard_normal(chain_pattern((left, right)).parameter_shape)
@@ -129,9 +132,6 @@ def test_alternating_squares_never_grow_the_error_and_zeros_have_factors_of_zero
 
 
 def test_a_linear_layer_becomes_a_sparse_one():
-    torch = pytest.importorskip("torch")
-    import lcma
-
     dense = torch.nn.Linear(64, 32, dtype=torch.float64)
     layer = lcma.KSLinear.from_dense(dense, CHAINABLE["monarch"])
     wanted = factorize(dense.weight.detach().numpy(), CHAINABLE["monarch"]).matrix.dense()
@@ -148,47 +148,31 @@ EXACT = [LowRank(64, 48, 9), Monarch(64, 48, 4, 4, 3), Monarch(64, 48, 3, 8, 3, 
 @pytest.mark.parametrize("tensors", [False, True])
 def test_planted_factors_are_found_by_svd(structure, tensors):
     planted = FactoredMatrix.random(structure, 1, "float64").dense()
-    if tensors:
-        found = decompose(torch.from_numpy(planted), structure)
-        factors = [weights.numpy() for weights in found.factors]
-    else:
-        found = decompose(planted, structure)
-        factors = found.factors
+    found = decompose(torch.from_numpy(planted) if tensors else planted, structure)
     assert found.error < 1e-12
-    np.testing.assert_allclose(FactoredMatrix.of(structure, factors).dense(), planted, atol=1e-10)
+    np.testing.assert_allclose(dense_of(structure, found), planted, atol=1e-10)
 
 
-def test_truncated_svds_are_optimal_and_gram_matrices_give_their_values():
-    weight = np.random.default_rng(0).standard_normal((24, 36))
-    singular = np.linalg.svd(weight, compute_uv=False)
-    assert decompose(weight, LowRank(24, 36, 5)).error == pytest.approx(
-        np.linalg.norm(singular[5:]) / np.linalg.norm(singular)
-    )
-    structure = Monarch(24, 36, 3, 4, 2)
-    found = decompose(weight, structure)
-    blocks = weight.reshape(4, 6, 3, 12).swapaxes(1, 2)
-    left = np.linalg.svd(blocks, compute_uv=False)[..., 2:]
-    assert found.error == pytest.approx(np.linalg.norm(left) / np.linalg.norm(weight))
-    full = FactoredMatrix.of(structure, found.factors).dense()
-    assert found.error == pytest.approx(np.linalg.norm(weight - full) / np.linalg.norm(weight))
-    for shape in ((5, 12, 7), (2, 3, 7, 12)):
-        matrix = torch.randn(shape)
-        values = gram_values(matrix).flip(-1).sqrt()
-        torch.testing.assert_close(values, torch.linalg.svdvals(matrix.double()), rtol=1e-6, atol=1e-6)
+@pytest.mark.parametrize("tensors", [False, True])
+def test_truncated_svds_are_optimal(tensors):
+    weight = np.random.default_rng(4).standard_normal((24, 36))
+    given = torch.from_numpy(weight) if tensors else weight
+    for structure, blocks in (
+        (LowRank(24, 36, 5), weight),
+        (Monarch(24, 36, 3, 4, 2), weight.reshape(4, 6, 3, 12).swapaxes(1, 2)),
+        (Monarch(24, 36, 3, 4, 2, interleaved=True), weight.reshape(6, 4, 3, 12).transpose(1, 2, 0, 3)),
+    ):
+        found, lost = decompose(given, structure), np.linalg.svd(blocks, compute_uv=False)[..., structure.rank :]
+        for error in (np.linalg.norm(lost), np.linalg.norm(weight - dense_of(structure, found))):
+            assert found.error == pytest.approx(error / np.linalg.norm(weight))
+        assert least_error(given, structure) == pytest.approx(found.error, rel=1e-12)
+    assert least_error(given, LowRank(24, 36, 24)) < 1e-12
+    assert least_error(given * 0, LowRank(24, 36, 3)) == 0
     for structure in (LowRank(4, 4, 2), Monarch(4, 4, 2, 2, 1), Blast(4, 4, 2, 2, 2)):
         assert decompose(np.zeros((4, 4)), structure).error == 0
 
 
-def test_descent_finds_planted_blast_factors_and_ends_where_steps_gain_little():
-    structure, rng = Blast(64, 64, 4, 4, 8), np.random.default_rng(3)
-    u, v = (rng.standard_normal(shape) for shape in (structure.factor_shapes[0], structure.factor_shapes[2]))
-    planted = FactoredMatrix.of(structure, [u, rng.uniform(0, 1, (8, 4, 4)), v]).dense()
-    seen = []
-    found = decompose(planted, structure, on_step=lambda step, error: seen.append((step, error)))
-    assert [step for step, _ in seen] == list(range(1, 301))
-    assert found.error == min(error for _, error in seen) < 1e-3
-    full = FactoredMatrix.of(structure, found.factors).dense()
-    assert np.linalg.norm(full - planted) == pytest.approx(found.error * np.linalg.norm(planted), abs=1e-9)
+def test_descent_is_near_truncated_svds_and_ends_where_steps_gain_little():
     rng = np.random.default_rng(0)
     low = rng.standard_normal((64, 12)) @ rng.standard_normal((12, 64))
     assert decompose(low, Blast(64, 64, 4, 4, 12)).error < 1e-3
@@ -212,29 +196,25 @@ def test_momentum_finds_planted_factors_of_three_quarters_of_a_block_and_balance
     structure, rng = Blast(128, 128, 4, 4, 24), np.random.default_rng(seed)
     planted = list(structure.draw(rng, "float64"))
     planted[1] = rng.uniform(0, 1, planted[1].shape)
-    weight = FactoredMatrix.of(structure, planted).dense()
-    found = decompose(weight, structure)
-    assert found.error < 1e-6
+    weight, errors = FactoredMatrix.of(structure, planted).dense(), {}
+    found = decompose(weight, structure, on_step=errors.__setitem__)
+    assert list(errors) == list(range(1, 301))
+    assert found.error == min(errors.values()) < 1e-6
+    full = dense_of(structure, found)
+    np.testing.assert_allclose(full, weight, atol=1e-5)
+    assert np.linalg.norm(full - weight) == pytest.approx(found.error * np.linalg.norm(weight), rel=1e-3)
     u, s, v = found.factors
-    np.testing.assert_allclose(FactoredMatrix.of(structure, list(found.factors)).dense(), weight, atol=1e-5)
     norms = [(x * x).sum(axes) for x, axes in ((u, (0, 1)), (s, (1, 2)), (v, (0, 2)))]
     np.testing.assert_allclose(norms[0], norms[1])
     np.testing.assert_allclose(norms[0], norms[2])
 
 
-@pytest.mark.parametrize("tensors", [False, True])
-def test_least_errors_are_those_of_the_factors(tensors):
-    weight = np.random.default_rng(4).standard_normal((24, 36))
-    weight = torch.from_numpy(weight) if tensors else weight
-    for structure in (LowRank(24, 36, 5), Monarch(24, 36, 3, 4, 2), Monarch(24, 36, 3, 4, 2, interleaved=True)):
-        assert least_error(weight, structure) == pytest.approx(decompose(weight, structure).error, rel=1e-12)
-    assert least_error(weight, LowRank(24, 36, 24)) < 1e-12
-    assert least_error(weight * 0, LowRank(24, 36, 3)) == 0
-
-
 @pytest.mark.parametrize("shape", [(5, 12, 7), (3, 7, 12)])
-def test_gram_matrices_give_the_factors_of_truncated_svds(shape):
+def test_gram_matrices_give_the_values_and_factors_of_truncated_svds(shape):
     matrix = torch.randn(shape)
+    for one in (matrix, torch.randn(2, *shape)):
+        values = torch.linalg.svdvals(one.double())
+        torch.testing.assert_close(gram_values(one).flip(-1).sqrt(), values, rtol=1e-6, atol=1e-6)
     (u, v, dropped), (first, second, least) = truncated_by_gram(matrix, 4), truncated(matrix, 4, shared=True)
     torch.testing.assert_close(u @ v, first @ second, rtol=1e-4, atol=1e-4)
     assert dropped == pytest.approx(least, rel=1e-5)
@@ -352,17 +332,17 @@ def test_a_weight_that_has_the_structure_is_replaced_without_a_change_and_output
     assert all(report.output_error > 0 and report.predicted > 0 for report in reports)
 
 
-def test_ranks_are_the_largest_within_the_budget():
-    for kind, wanted in (
-        ("low-rank", LowRank(4096, 4096, 1024)),
-        ("monarch", Monarch(4096, 4096, 16, 16, 64)),
-        ("blast", Blast(4096, 4096, 16, 16, 992)),
-    ):
-        assert CompressConfig(kind, 0.5).structures(4096, 4096) == (wanted,)
-    for kind in ("low-rank", "monarch", "blast"):
-        (structure,) = CompressConfig(kind, 0.3, 8).structures(64, 96)
-        larger = type(structure)(*structure.sizes[: 2 if kind == "low-rank" else 4], structure.rank + 1)
-        assert structure.parameters <= 0.3 * 64 * 96 < larger.parameters
+@each("kind, budget, structure", __file__, "budgets", **STRUCTURE)
+def test_ranks_are_the_largest_within_the_budget_or_aligned(kind, budget, structure):
+    sides = structure.rows, structure.cols
+    assert CompressConfig(kind, budget).structures(*sides) == (structure,)
+    assert structure.parameters <= budget * math.prod(sides)
+    (found,) = CompressConfig(kind, 0.3, 8).structures(64, 96)
+    larger = type(found)(*found.sizes[: 2 if kind == "low-rank" else 4], found.rank + 1)
+    assert found.parameters <= 0.3 * 64 * 96 < larger.parameters
+
+
+def test_layers_become_pairs_of_factors_of_a_budget_or_of_given_patterns():
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(64, 128), nn.Linear(128, 64))
     configs = {"0": CompressConfig("kronecker", 0.5), "1": CompressConfig("kronecker", patterns="(1,16,8,4)(4,8,32,1)")}
@@ -371,10 +351,8 @@ def test_ranks_are_the_largest_within_the_budget():
     assert reports[1].structure == "Kronecker-sparse (1,16,8,4)(4,8,32,1)"
     assert reports[0].bytes_after <= 0.5 * reports[0].bytes_before
     assert all(0 < report.error < 1 for report in reports)
-    other = lcma.compress_(
-        nn.Sequential(nn.Linear(64, 100)), CompressConfig("kronecker", patterns="(1,16,8,4)(4,8,32,1)")
-    )
-    assert "the patterns are of 64 x 128" in other[0].skipped
+    (other,) = lcma.compress_(nn.Sequential(nn.Linear(64, 100)), configs["1"])
+    assert "the patterns are of 64 x 128" in other.skipped
 
 
 def test_what_cannot_be_compressed_is_refused_first_and_nothing_is_lost():
@@ -387,9 +365,8 @@ def test_what_cannot_be_compressed_is_refused_first_and_nothing_is_lost():
     reports = lcma.compress_(nn.Sequential(nn.Linear(4, 4)), CompressConfig("low-rank", 0.1))
     assert "below rank one" in reports[0].skipped
     net = model()
-    with pytest.raises(RankError, match="3: rank 8 exceeds 7") as caught:
-        lcma.compress_(net, CompressConfig("low-rank", rank=8))
-    assert caught.value.exit_code == 2
+    refuses_with(RankError, "3: rank 8 exceeds 7", lcma.compress_, net, CompressConfig("low-rank", rank=8))
+    assert RankError.exit_code == 2
     assert not [module for module in net.modules() if isinstance(module, BlockLowRankLinear)]
     reports = lcma.compress_(net, {"0.*": CompressConfig("low-rank", rank=8), "1": None})
     assert [report.structure for report in reports] == ["low-rank 24x16, r 8", "low-rank 16x24, r 8"]
@@ -415,8 +392,8 @@ def test_reports_have_measured_speeds_at_the_rows_that_are_named(monkeypatch):
     first, *_ = reports = lcma.compress_(model(), CompressConfig("low-rank", 0.9), rows=(1, 3))
     assert all([rows for rows, _ in one.at_rows] == [1, 3] and min(one.at_rows)[1] > 0 for one in reports)
     assert "x at 1 rows" in repr(first)
-    with pytest.raises(lcma.LcmaError, match="rows must be at least 1"):
-        lcma.compress_(model(), CompressConfig("low-rank", 0.9), rows=(0,))
+    config = CompressConfig("low-rank", 0.9)
+    refuses_with(lcma.LcmaError, "rows must be at least 1", lcma.compress_, model(), config, rows=(0,))
 
 
 def test_a_compression_goes_on_from_its_folder(tmp_path):
@@ -429,12 +406,3 @@ def test_a_compression_goes_on_from_its_folder(tmp_path):
     assert not [text for text in events if "step" in text]
     for one, two in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, two)
-
-
-@pytest.mark.parametrize(("kind", "rank"), [("low-rank", 816), ("blast", 784), ("monarch", 51)])
-def test_large_ranks_of_a_budget_are_aligned(kind, rank):
-    (structure,) = CompressConfig(kind, 0.5).structures(8192, 2048)
-    assert structure.rank == rank
-    assert structure.parameters <= 0.5 * 8192 * 2048
-    (small,) = CompressConfig("low-rank", 0.5).structures(100, 100)
-    assert small.rank == 25

@@ -12,7 +12,6 @@ from torch.utils.flop_counter import FlopCounterMode
 
 import lcma
 from lcma import kronecker
-from lcma.kernels.block_low_rank import Blast, LowRank
 from lcma.kernels.cuda.dtypes import vendor_precision
 from lcma.kernels.factored import ORDERS
 from lcma.kernels.kronecker import KroneckerSparse
@@ -27,6 +26,7 @@ from lcma.kernels.torch.structured_products import arithmetic_on_gpu
 from ...refusal import refuses
 from ..cases import STRUCTURE, each, table
 from ..modules import Conv1D
+from .products import defined
 
 UP, DOWN = ((1, 12, 3, 2), (3, 2, 2, 1)), ((3, 2, 4, 1), (1, 6, 12, 2))
 """24 x 6 and 6 x 24, two factors each; the second of UP has d = 1."""
@@ -66,30 +66,11 @@ def kronecker_mm(x, weights, last=False, strategy=None, precision=None):
     return structured_mm(x, [weights], structure_of_factor(weights), last, strategy, precision)
 
 
-def dense(structure, factors):
-    """W by definition, as a differentiable function of the factors."""
-    if isinstance(structure, LowRank):
-        return factors[0] @ factors[1]
-    if isinstance(structure, KroneckerSparse):
-        full = None
-        for weights, pattern in zip(factors, structure.patterns, strict=True):
-            eyes = (torch.eye(size, dtype=weights.dtype) for size in (pattern.a, pattern.d))
-            factor = torch.einsum("ijpq,ik,jl->ipjkql", weights, *eyes).reshape(pattern.rows, pattern.cols)
-            full = factor if full is None else full @ factor
-        return full
-    if isinstance(structure, Blast):
-        blocks = torch.einsum("kqr,rkl,lrp->kqlp", *factors)
-    else:
-        blocks = torch.einsum("kqls,lskp->kqlp", *factors)
-        blocks = blocks.swapaxes(0, 1) if structure.interleaved else blocks
-    return blocks.reshape(structure.rows, structure.cols)
-
-
 @in_both_layouts
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 def test_values_and_gradients_are_those_of_the_dense_layer(structure, layout, dtype):
     layer = made(structure, dtype=dtype, layout=layout)
-    n, weight = layer.in_features, dense(structure, layer.weights())
+    n, weight = layer.in_features, defined(structure, layer.weights())
     x = torch.randn(*((2, 5, n) if layout == "bsf" else (n, 2, 5)), dtype=dtype, requires_grad=True)
     last = torch.tensordot(weight, x if layout == "bsl" else x.movedim(-1, 0), 1) + layer.bias[:, None, None]
     truth = last if layout == "bsl" else last.movedim(0, -1)
@@ -123,7 +104,7 @@ def test_the_operator_is_sound_and_its_derivatives_of_both_orders_and_modes_are_
     tangent = torch.randn_like(x)
     with forward_ad.dual_level():
         found = forward_ad.unpack_dual(product(forward_ad.make_dual(x, tangent), factors, structure)).tangent
-    torch.testing.assert_close(found, tangent @ dense(structure, factors).T)
+    torch.testing.assert_close(found, tangent @ defined(structure, factors).T)
 
 
 @every
@@ -131,7 +112,7 @@ def test_vmap_maps_inputs_and_factors(structure):
     layer = made(structure, bias=False, dtype=torch.float64)
     x = torch.randn(4, 3, structure.cols, dtype=torch.float64)
     first, *others = (one.detach() for one in layer.weights())
-    full = dense(structure, [first, *others])
+    full = defined(structure, [first, *others])
     found = torch.vmap(lambda one: product(one, [first, *others], structure))(x)
     torch.testing.assert_close(found, x @ full.T)
     several = torch.stack([first, 2 * first])
@@ -230,13 +211,13 @@ def test_parameters_of_other_code_come_in_and_go_out(name, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_dense_factors_with_entries_outside_their_patterns_are_refused(dtype):
     layer = lcma.KSLinear(UP, bias=False, dtype=dtype)
-    before = [factor.detach().clone() for factor in layer.factors]
+    before = copy.deepcopy(layer.state_dict())
     first, second = layer.in_layout("dense")
     layer.load_layout([first, torch.where(second == 0, -0.0, second)], "dense")
     second = torch.where(second == 0, 0.5, second)
-    with pytest.raises(lcma.PlanError, match=r"outside the support.* of its Frobenius norm.*KSLinear.from_dense"):
-        layer.load_layout([2 * first, second], "dense")
-    assert all(torch.equal(mine, theirs) for mine, theirs in zip(layer.factors, before, strict=True))
+    message = "outside the support.* of its Frobenius norm.*KSLinear.from_dense"
+    refuses(message, layer.load_layout, [2 * first, second], "dense")
+    torch.testing.assert_close(layer.state_dict(), before, rtol=0, atol=0)
 
 
 @every
@@ -261,14 +242,6 @@ def test_a_layer_is_stored_read_and_exchanged_with_the_papers_layouts(structure,
         assert type(other) is type(layer)
         assert all(map(torch.equal, other.weights(), layer.weights()))
         assert torch.equal(other(x), layer(x))
-
-
-def test_what_does_not_fit_is_refused():
-    layer = lcma.KSLinear(UP)
-    assert "(1,12,3,2)(3,2,2,1), bias=True, layout=bsf" in repr(layer)
-    refuses("inputs of layout bsf", lcma.KSFeedForward(UP, DOWN), torch.randn(6, 5))
-    refuses('make a KSLinear with layout="bsl"', layer, torch.randn(6, 5))
-    assert layer(torch.randn(0, 6)).shape == (0, 24)
 
 
 def test_a_gradient_that_both_products_transpose_is_transposed_once(monkeypatch):
@@ -356,17 +329,12 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
     rows = torch.randn(5, structure.cols, dtype=torch.float64)
     x = rows if layout == "bsf" else rows.T.contiguous()
     factored, products = factored_layer.multiply_factors, []
-
-    def counted(*arguments):
-        products.append(arguments)
-        return factored(*arguments)
+    monkeypatch.setattr(factored_layer, "multiply_factors", lambda *given: products.append(given) or factored(*given))
 
     def unbiased():
-        y = layer(x) if layout == "bsf" else layer(x).T
-        return y - layer.bias
+        return (layer(x) if layout == "bsf" else layer(x).T) - layer.bias
 
-    monkeypatch.setattr(factored_layer, "multiply_factors", counted)
-    wanted = (rows @ dense(structure, layer.weights()).T).detach()
+    wanted = (rows @ defined(structure, layer.weights()).T).detach()
     with torch.no_grad():
         torch.testing.assert_close(unbiased(), wanted)
         assert not products
@@ -394,11 +362,18 @@ def test_a_packed_layer_uses_the_dense_weight_only_where_no_gradients_are_record
 
 @pytest.mark.parametrize("layer", [lcma.KSLinear(UP), lcma.LowRankLinear(6, 8, 3)], ids=["pair", "low-rank"])
 def test_operands_that_do_not_fit_are_refused(layer):
+    x = torch.randn(2, 6)
     refuses(r"inputs of layout bsf have shape \(..., 6\)", layer, torch.randn(2, 5))
-    refuses(r"convert one with \.to", layer, torch.randn(2, 6, dtype=torch.float64))
-    refuses("factor 1 has shape", product, torch.randn(2, 6), layer.weights()[::-1], layer.structure)
-    with pytest.raises(lcma.PlanError, match="needs a list of 2 factors, left-most first, not 1"):
-        product(torch.randn(2, 6), layer.weights()[:1], layer.structure)
+    refuses(r"convert one with \.to", layer, x.double())
+    refuses("factor 1 has shape", product, x, layer.weights()[::-1], layer.structure)
+    refuses("needs a list of 2 factors, left-most first, not 1", product, x, layer.weights()[:1], layer.structure)
+    assert layer(x[:0]).shape == (0, layer.out_features)
+
+
+def test_the_text_of_a_layer_and_what_refuses_inputs_batch_last():
+    assert "(1,12,3,2)(3,2,2,1), bias=True, layout=bsf" in repr(lcma.KSLinear(UP))
+    refuses('make a KSLinear with layout="bsl"', lcma.KSLinear(UP), torch.randn(6, 5))
+    refuses("inputs of layout bsf", lcma.KSFeedForward(UP, DOWN), torch.randn(6, 5))
 
 
 @pytest.mark.parametrize("layout", ["bsf", "bsl"])
@@ -408,20 +383,20 @@ def test_a_block_is_that_of_dense_layers(layout, norm, residual, bias):
     if norm:
         torch.nn.init.normal_(block.norm.weight)
         torch.nn.init.normal_(block.norm.bias)
-    x = torch.randn(2, 5, 6, dtype=torch.float64)
-    given = (x if layout == "bsf" else x.movedim(-1, 0).contiguous()).requires_grad_()
+    x, ask = torch.randn(2, 2, 5, 6, dtype=torch.float64)
+    last = layout == "bsl"
+    given = (x.movedim(-1, 0).contiguous() if last else x).requires_grad_()
     y = block(given)
-    ask = torch.randn(2, 5, 6, dtype=torch.float64)
-    (grad,) = torch.autograd.grad(y, given, ask if layout == "bsf" else ask.movedim(-1, 0))
-    plain = x.clone().requires_grad_()
+    (grad,) = torch.autograd.grad(y, given, ask.movedim(-1, 0) if last else ask)
+    plain = x.detach().clone().requires_grad_()
     hidden = block.norm(plain) if norm else plain
     hidden = functional.gelu(functional.linear(hidden, block.up.dense(), block.up.bias))
     truth = functional.linear(hidden, block.down.dense(), block.down.bias)
     truth = truth + plain if residual else truth
     (wanted,) = torch.autograd.grad(truth, plain, ask)
     assert y.is_contiguous()
-    torch.testing.assert_close(y if layout == "bsf" else y.movedim(0, -1), truth)
-    torch.testing.assert_close(grad if layout == "bsf" else grad.movedim(0, -1), wanted)
+    for found, right in ((y, truth), (grad, wanted)):
+        torch.testing.assert_close(found.movedim(0, -1) if last else found, right)
 
 
 def test_the_hidden_features_keep_the_batch_last_and_halves_are_normed_in_float32(monkeypatch):

@@ -1,5 +1,7 @@
 """Patterns, chains, low-rank, Monarch and BLAST structures: figures, definitions, layouts of the literature, files."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from lcma.errors import PlanError, SchemeFormatError
 from lcma.kernels import Structure
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern
+from lcma.kernels.structured.block_low_rank import parse_structure
 from lcma.kernels.structured.layouts import LAYOUTS
 from lcma.kernels.structured.matrix import is_operand_file
 from lcma.kernels.structured.naive import dense_factor, dense_product, factor_parameters, multiply, support
@@ -22,7 +25,8 @@ from lcma.kernels.structured.pattern import (
 from lcma.kernels.structured.published_layouts import SCALES
 
 from ...refusal import refuses, refuses_with
-from ..cases import array, each
+from ..cases import PATTERNS, array, call, each
+from .products import defined
 
 SOME = [Pattern(1, 3, 2, 4), Pattern(2, 2, 5, 1), Pattern(3, 1, 2, 2), Pattern(2, 4, 3, 3), Pattern(5, 1, 1, 2)]
 
@@ -74,22 +78,17 @@ def test_a_dense_matrix_with_entries_outside_the_support_is_refused(scale):
     refuses("nan of its", kronecker.from_layout, full, pattern, "dense")
 
 
-def test_texts_and_lists_of_patterns():
+def test_texts_of_patterns():
     assert parse_patterns("(1,2,3,4) (2, 3,1,2)") == (Pattern(1, 2, 3, 4), Pattern(2, 3, 1, 2))
     assert parse_patterns("1,2,3,4") == (Pattern(1, 2, 3, 4),)
-    assert kronecker.dense(6, 4) == (Pattern(1, 6, 4, 1),)
-    assert kronecker.low_rank(6, 4, 2) == (Pattern(1, 6, 2, 1), Pattern(1, 2, 4, 1))
-    dyadic = kronecker.square_dyadic(16)
-    assert dyadic == (Pattern(1, 2, 2, 8), Pattern(2, 2, 2, 4), Pattern(4, 2, 2, 2), Pattern(8, 2, 2, 1))
-    assert kronecker.kaleidoscope(16) == (*dyadic, *reversed(dyadic))
-    assert kronecker.block_butterfly(24, 3) == (Pattern(1, 6, 6, 4), Pattern(2, 6, 6, 2), Pattern(4, 6, 6, 1))
-    assert kronecker.monarch(12, 24, 3) == (Pattern(1, 4, 4, 3), Pattern(3, 4, 8, 1))
-    assert kronecker.deformable_butterfly(dyadic) == dyadic
-    butterfly = kronecker.block_butterfly(24, 3)
-    for patterns in (dyadic, kronecker.kaleidoscope(16), butterfly, kronecker.monarch(12, 24, 3)):
-        structure = KroneckerSparse(patterns)
-        assert (support(patterns[0]).shape[0], support(patterns[-1]).shape[1]) == (structure.rows, structure.cols)
     refuses("do not compose", kronecker.deformable_butterfly, [Pattern(1, 2, 3, 1), Pattern(1, 4, 2, 1)])
+
+
+@each("made, patterns", __file__, "lists", made=call, **PATTERNS)
+def test_lists_of_patterns_compose(made, patterns):
+    assert made() == patterns
+    structure = KroneckerSparse(patterns)
+    assert (support(patterns[0]).shape[0], support(patterns[-1]).shape[1]) == (structure.rows, structure.cols)
 
 
 def test_the_structure_is_one_of_requests_and_a_matrix_is_its_factors():
@@ -133,15 +132,6 @@ def test_chainable_lists_have_the_support_of_one_pattern_and_others_compose():
     assert redundant_pair((Pattern(1, 4, 8, 1), Pattern(1, 8, 4, 1))) is not None
 
 
-def blocks_of(structure, full):
-    """W as blocks [k, row in the block, l, column in the block]."""
-    interleaved = getattr(structure, "interleaved", False)
-    shape = (structure.b1, structure.p)
-    if interleaved:
-        return full.reshape(structure.q, structure.b2, *shape).swapaxes(0, 1)
-    return full.reshape(structure.b2, structure.q, *shape)
-
-
 def test_parameters_and_operations_are_those_of_the_papers(block_structure):
     structure = block_structure
     (o, i), r = (structure.rows, structure.cols), structure.rank
@@ -156,25 +146,14 @@ def test_parameters_and_operations_are_those_of_the_papers(block_structure):
     assert structure.flops(7) == 14 * wanted
 
 
-def test_the_dense_matrix_is_that_of_the_definition(block_structure):
-    """Low-rank: U V; blocks k, l of Monarch: U[k, :, l] V[l, :, k], of BLAST: U[k] diag(S[:, k, l]) V[l]."""
-    structure = block_structure
+def test_the_dense_matrix_is_that_of_the_definition(structure):
+    torch = pytest.importorskip("torch")
     factors = structure.draw(np.random.default_rng(0), "float64")
-    full = np.array(FactoredMatrix.of(structure, factors).dense())
-    if isinstance(structure, LowRank):
-        np.testing.assert_allclose(full, factors[0] @ factors[1], atol=1e-12)
-        assert np.linalg.matrix_rank(full) == structure.rank
-        return
-    blocks = blocks_of(structure, full)
-    for k, row in np.ndindex(structure.b2, structure.b1):
-        if isinstance(structure, Monarch):
-            wanted = factors[0][k, :, row] @ factors[1][row, :, k]
-        else:
-            wanted = (factors[0][k] * factors[1][:, k, row]) @ factors[2][row]
-        np.testing.assert_allclose(blocks[k, :, row], wanted, atol=1e-12)
-        assert np.linalg.matrix_rank(blocks[k, :, row]) == min(structure.rank, structure.p, structure.q)
+    full, tensors = FactoredMatrix.of(structure, factors).dense(), [torch.from_numpy(weights) for weights in factors]
+    np.testing.assert_allclose(full, defined(structure, tensors), atol=1e-12)
     if getattr(structure, "interleaved", False):
-        np.testing.assert_array_equal(full[structure.block_order].reshape(blocks.shape), blocks)
+        in_blocks = defined(replace(structure, interleaved=False), tensors)
+        np.testing.assert_allclose(full[structure.block_order], in_blocks, atol=1e-12)
 
 
 def test_layouts_of_the_papers_are_read_and_written(block_structure):
@@ -193,19 +172,14 @@ def test_layouts_of_the_papers_are_read_and_written(block_structure):
 
 
 def test_the_papers_formulas_of_blast_and_monarch_matrices():
-    structure = Blast(8, 6, 3, 2, 3)
-    matrix = FactoredMatrix.random(structure, dtype="float64")
-    given = block_low_rank.to_layout(matrix)
     x = np.random.default_rng(3).standard_normal((5, 6))
-    y = np.empty((5, 8))
-    for k in range(2):
-        parts = [(x[:, 2 * i : 2 * i + 2] @ given["V"][i]) * given["S"][i, k] for i in range(3)]
-        y[:, 4 * k : 4 * k + 4] = sum(parts) @ given["U"][k]
-    np.testing.assert_allclose(block_low_rank.matmul(matrix, x), y)
-    structure = Monarch(8, 6, 3, 2, 2, interleaved=True)
-    matrix = FactoredMatrix.random(structure, dtype="float64")
+    matrix = FactoredMatrix.random(Blast(8, 6, 3, 2, 3), dtype="float64")
     given = block_low_rank.to_layout(matrix)
-    x = np.random.default_rng(3).standard_normal((5, 6))
+    parts = [x[:, 2 * i : 2 * i + 2] @ given["V"][i] for i in range(3)]
+    y = [sum(parts[i] * given["S"][i, k] for i in range(3)) @ given["U"][k] for k in range(2)]
+    np.testing.assert_allclose(block_low_rank.matmul(matrix, x), np.hstack(y))
+    matrix = FactoredMatrix.random(Monarch(8, 6, 3, 2, 2, interleaved=True), dtype="float64")
+    given = block_low_rank.to_layout(matrix)
     inner = x.reshape(5, 3, 2).swapaxes(0, 1) @ given["V"].swapaxes(1, 2)  # (b1, n, r b2), b2 innermost
     inner = inner.reshape(3, 5, 2, 2).transpose(3, 1, 0, 2).reshape(2, 5, 6)  # (b2, n, b1 r), r innermost
     blocks = inner @ given["U"].swapaxes(1, 2)  # (b2, n, q)
@@ -213,22 +187,16 @@ def test_the_papers_formulas_of_blast_and_monarch_matrices():
 
 
 def test_every_structure_is_a_kronecker_sparse_chain():
-    for structure in (
-        Monarch(24, 36, 3, 4, 5, interleaved=True),
-        Monarch(6, 6, 6, 1, 1, interleaved=True),
-        Blast(24, 36, 3, 4, 7),
-        Blast(10, 9, 1, 1, 9),
-        LowRank(9, 7, 4),
-    ):
+    texts = "monarch 24 36 3 4 5 1", "monarch 6 6 6 1 1 1", "blast 24 36 3 4 7", "blast 10 9 1 1 9", "low-rank 9 7 4"
+    for structure in map(parse_structure, texts):
         matrix = FactoredMatrix.random(structure, dtype="float64")
         chain = block_low_rank.to_kronecker(matrix)
         np.testing.assert_allclose(chain.dense(), matrix.dense(), atol=1e-12)
         back = block_low_rank.from_kronecker(chain)
         np.testing.assert_array_equal(back.dense(), matrix.dense())
         assert back.structure.sizes[:2] == structure.sizes[:2]
-    assert block_low_rank.from_kronecker(chain).structure == structure
-    patterns = [kronecker.Pattern(1, 6, 15, 4), kronecker.Pattern(3, 20, 12, 1)]
-    chain = kronecker.FactoredMatrix.random(patterns)
+    assert back.structure == structure
+    chain = FactoredMatrix.random(parse_patterns("(1,6,15,4)(3,20,12,1)"))
     assert block_low_rank.from_kronecker(chain).structure == Monarch(24, 36, 3, 4, 5, interleaved=True)
 
 
@@ -236,41 +204,35 @@ def test_bfloat16_is_converted_without_torch(structure):
     matrix = FactoredMatrix.random(structure)
     bits = matrix.astype("bfloat16")
     assert {one.dtype for one in bits.factors} == {np.dtype(np.uint16)}
-    for mine, other in zip(bits.astype("float64").factors, matrix.factors, strict=True):
-        np.testing.assert_allclose(mine, other, rtol=2**-8)
+    drawn, wide = FactoredMatrix.random(structure, dtype="bfloat16"), bits.astype("float64")
+    for mine, same, rounded, other in zip(bits.factors, drawn.factors, wide.factors, matrix.factors, strict=True):
+        np.testing.assert_array_equal(mine, same)
+        np.testing.assert_allclose(rounded, other, rtol=2**-8)
     assert FactoredMatrix.of(structure, bits.factors).dtype == "bfloat16"
     np.testing.assert_array_equal(bits.dense(), bits.astype("float32").dense())
     refuses("can't become int32; choose one of float16", matrix.astype, "int32")
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
-def test_what_is_saved_is_loaded(tmp_path, suffix, structure):
+@pytest.mark.parametrize(("suffix", "other"), [(".npz", "complex128"), (".safetensors", "bfloat16")])
+def test_what_is_saved_is_loaded(tmp_path, suffix, other, structure):
     path = tmp_path / f"k{suffix}"
-    for dtype in ("float16", "float32", "float64", "complex64"):
+    for dtype in ("float16", "float32", "float64", "complex64", other):
         matrix = FactoredMatrix.random(structure, dtype=dtype)
         kronecker.save(path, matrix)
         found = kronecker.load(path)
         assert (found.structure, found.dtype) == (structure, dtype)
-        for mine, other in zip(matrix.factors, found.factors, strict=True):
-            np.testing.assert_array_equal(mine, other)
+        for mine, theirs in zip(matrix.factors, found.factors, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
     assert is_operand_file(path)
     assert not is_operand_file(tmp_path / "none.npz")
 
 
-def test_bfloat16_is_drawn_and_stored_as_its_bits(tmp_path):
-    drawn = FactoredMatrix.random(kronecker.Pattern(1, 2, 2, 2), dtype="bfloat16")
-    rounded = FactoredMatrix.random(kronecker.Pattern(1, 2, 2, 2)).astype("bfloat16")
-    np.testing.assert_array_equal(drawn.factors[0], rounded.factors[0])
-    bits = np.arange(8, dtype=np.uint16).reshape(1, 2, 2, 2)
-    matrix = FactoredMatrix(kronecker.KroneckerSparse((kronecker.Pattern(1, 2, 2, 2),)), (bits,), "bfloat16")
-    kronecker.save(tmp_path / "k.safetensors", matrix)
-    found = kronecker.load(tmp_path / "k.safetensors")
-    assert found.dtype == "bfloat16"
-    np.testing.assert_array_equal(found.factors[0], bits)
-    refuses("holds no bfloat16", kronecker.save, tmp_path / "k.npz", matrix)
-    with pytest.raises(PlanError, match="holds no complex128"):
-        kronecker.save(tmp_path / "k.safetensors", FactoredMatrix.random(kronecker.dense(2, 2), dtype="complex128"))
-    refuses("must end in", kronecker.save, tmp_path / "k.bin", matrix)
+@pytest.mark.parametrize(("name", "dtype", "message"), [
+    ("k.npz", "bfloat16", "holds no bfloat16"), ("k.safetensors", "complex128", "holds no complex128"),
+    ("k.bin", "float32", "must end in"),
+])  # fmt: skip
+def test_what_a_file_does_not_hold_is_refused(tmp_path, name, dtype, message):
+    refuses(message, kronecker.save, tmp_path / name, FactoredMatrix.random(Pattern(1, 2, 2, 2), dtype=dtype))
 
 
 @each("arrays, message", __file__, "files")

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from lcma.kernels.structured.strategy import FAMILY
 from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of
 from lcma.workbench.bench.workloads import layer
 
-from ..cases import each
+from ..cases import PATTERNS, STRUCTURE, each
 from ..gpu import H200
 
 BATCH = 25_088
@@ -82,27 +82,30 @@ def test_transpositions_whose_rate_was_not_measured_have_no_price(monkeypatch):
 def test_kernels_on_scalar_units_are_chosen_by_measured_rates_only(monkeypatch):
     """A chain of small blocks is bound by traffic: fused it is priced below the same factors gathered one by one."""
     structure = KroneckerSparse.of(kronecker.square_dyadic(16))
-    for shares in (cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES):
+    known = {name: strategies("cuda")["structured", name] for name in ("gather", "fused")}
+    rates = cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES
+    for shares in rates:
         for dtype in tuple(shares):
             monkeypatch.delitem(shares, dtype)
     for dtype in ("float32", "complex64"):
         request = factored_request(structure, 1 << 20, dtype, "bsl", device="cuda")
         machine = machine_for(request)
-        known = {name: strategies("cuda")["structured", name] for name in ("gather", "fused")}
 
-        def stages(name, request=request, machine=machine, known=known):
-            (candidate,) = known[name].candidates(request)
-            return known[name].predict(candidate, request, machine)
+        def seconds(request=request, machine=machine):
+            """What is predicted of the stages of each kernel's only candidate."""
+            found = {}
+            for name, strategy in known.items():
+                (candidate,) = strategy.candidates(request)
+                found[name] = [stage.seconds for stage in strategy.predict(candidate, request, machine)]
+            return found
 
-        assert [len(stages(name)) for name in known] == [4, 2]
-        assert {stage.seconds for name in known for stage in stages(name)} == {None}
-        with monkeypatch.context() as patch:
-            for shares in (cuda_costs.GATHER_SHARES, cuda_costs.FUSED_SHARES):
-                patch.setitem(shares, dtype, (0.7, 0.3))
-            seconds = {name: sum(stage.seconds for stage in stages(name)) for name in known}
-            assert seconds["fused"] < 0.6 * seconds["gather"]
-            assert decision_for(request, machine=machine).plan.candidate.strategy == "fused"
+        assert seconds() == {"gather": [None] * 4, "fused": [None] * 2}
         assert decision_for(request, machine=machine).plan.candidate.strategy not in known
+        with monkeypatch.context() as patch:
+            for shares in rates:
+                patch.setitem(shares, dtype, (0.7, 0.3))
+            assert sum(seconds()["fused"]) < 0.6 * sum(seconds()["gather"])
+            assert decision_for(request, machine=machine).plan.candidate.strategy == "fused"
 
 
 def test_float32_may_be_three_products_of_tf32():
@@ -151,28 +154,34 @@ def test_tiles_fit_their_patterns_and_have_distinct_names(dtype, layout):
         assert strategy.restore("", damaged, request) is None
 
 
-def test_decode_and_tiles_are_priced_as_measured_and_others_never_chosen():
+@each("structure, n, dtype, strategy, seconds, rel", __file__, "forms", **STRUCTURE)
+def test_decode_and_tiles_are_priced_as_measured(structure, n, dtype, strategy, seconds, rel):
+    pytest.importorskip("triton")
+    decision = decision_for(factored_request(structure, n, dtype, device="cuda"), machine=H200)
+    assert decision.plan.candidate.strategy == strategy
+    assert decision.seconds == pytest.approx(seconds, rel=rel)
+    if strategy == "decode":
+        (stage,) = decision.plan.stages
+        assert stage.flops == structure.flops(n)
+        for others, other in ((3, "bfloat16"), (1, "float32")):
+            request = factored_request(structure, others, other, device="cuda")
+            assert decision_for(request, machine=H200, strategy="decode").seconds is None
+    else:  # our kernel takes halves
+        single = decision_for(factored_request(structure, n, "float32", device="cuda"), machine=H200)
+        assert single.plan.candidate.strategy == "strided"
+
+
+def test_kernels_that_were_not_measured_are_never_chosen():
     for n, structure in itertools.product((4, 1024, 8192), (LowRank(4096, 4096, 64), Monarch(4096, 4096, 16, 16, 64))):
         decision = decision_for(factored_request(structure, n, "bfloat16", device="cuda"), machine=H200)
         assert decision.plan.candidate.strategy == "strided"
         assert decision.seconds is not None
-    pytest.importorskip("triton")
-    for structure in (LowRank(11008, 4096, 1488), Monarch(11008, 4096, 16, 16, 96), Blast(11008, 4096, 16, 16, 1488)):
-        decision = decision_for(factored_request(structure, 1, "bfloat16", device="cuda"), machine=H200)
-        assert decision.plan.candidate.strategy == "decode"
-        assert decision.seconds == pytest.approx(24.5e-6, rel=0.05)  # an H200 took 23.7 to 26.3 us
-        (stage,) = decision.plan.stages
-        assert stage.flops == structure.flops(1)
-        for n, dtype in ((3, "bfloat16"), (1, "float32")):
-            request = factored_request(structure, n, dtype, device="cuda")
-            assert decision_for(request, machine=H200, strategy="decode").seconds is None
-    pytest.importorskip("triton")
-    layer = Blast(3456, 1152, 9, 9, 384)  # on an H200, 8192 columns: 0.102 ms, by batched GEMMs 0.269 ms
-    chosen = decision_for(factored_request(layer, 8192, "bfloat16", device="cuda"), machine=H200)
-    assert chosen.plan.candidate.strategy == "tiled"
-    assert chosen.seconds == pytest.approx(0.102e-3, rel=0.1)
-    single = decision_for(factored_request(layer, 8192, "float32", device="cuda"), machine=H200)
-    assert single.plan.candidate.strategy == "strided"  # our kernel takes halves
+
+
+@each("patterns, programs, dot, tile", __file__, "few_tiles", **PATTERNS)
+def test_tiles_of_few_columns(patterns, programs, dot, tile):
+    assert list(few_tile(*patterns, programs, 4096, dot)) == tile
+    assert few_tile(Pattern(1, 9, 20, 1), 528, 64, False)[0] in (1, 2, 4)
 
 
 def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
@@ -186,15 +195,6 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
     assert strategy.restore("", (*found[0].parameters[:-1], ("weights", 3)), request) is None
     assert decision_for(request, strategy="decode").plan.candidate == found[0]
     assert "programs 4" in str(found[0])
-    assert few_tile(Pattern(1, 1488, 4096, 1), 528, 4096, False) == (
-        1,
-        4096,
-    )  # 3 rounds of 4096 weights; by 2 rows 2 of 8192
-    assert few_tile(Pattern(16, 688, 1488, 1), 528, 4096, False) == (8, 512)  # 3 rounds; by 1 row 21
-    assert few_tile(Pattern(16, 1536, 256, 1), 528, 4096, False) == (8, 256)
-    assert few_tile(Pattern(1, 2304, 192, 1), 528, 4096, False) == (8, 256)  # 1 round, though half of the programs wait
-    assert few_tile(Pattern(1, 9, 20, 1), 528, 64, False)[0] in (1, 2, 4)
-    assert few_tile(Pattern(1, 1488, 4096, 1), 264, 4096, True) == (16, 256)
 
 
 pytest.importorskip("triton")
@@ -205,27 +205,9 @@ ROWS = Path(__file__).parents[3] / "docs/results/blr-cuda.jsonl"
 FACTORED = ("strided", "tiled", "fused", "decode")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A product and the measured seconds of its forms."""
-
-    key: str
-    kind: str
-    request: object
-    seconds: dict[str, float]
-
-    def choice(self, extra: int) -> str:
-        """The strategy that the planner takes within so many extra bytes."""
-        request = replace(self.request, max_extra_bytes=extra)
-        return decision_for(request, machine=H200).plan.candidate.strategy
-
-    def over_best(self, chosen: str, rivals: tuple[str, ...]) -> float:
-        """Seconds of the fastest of the rivals and the chosen form, over those of the chosen one."""
-        return min(self.seconds[one] for one in (chosen, *rivals) if one in self.seconds) / self.seconds[chosen]
-
-
 @cache
 def rows():
+    """The key, the kind and the request of every row, and the measured seconds of its forms."""
     found = []
     for line in ROWS.read_text(encoding="utf-8").splitlines():
         row = json.loads(line)
@@ -237,7 +219,7 @@ def rows():
             same = statistics.median(seconds[form] for form in ("strided", "auto", "compiled"))
             seconds |= {"strided": same, "compiled": same}
         request = factored_request(layer(model, name).structure(kind), n, dtype, device="cuda")
-        found.append(Row(row["key"], kind, request, seconds))
+        found.append((row["key"], kind, request, seconds))
     return tuple(found)
 
 
@@ -247,7 +229,11 @@ def rows():
     ids=["factored", "dense-allowed"],
 )
 def test_the_choice_is_the_fastest_form_or_within_1_percent_in_nearly_every_row(extra, rivals, least):
-    found = {row.key: (choice := row.choice(extra), row.over_best(choice, rivals)) for row in rows()}
+    found = {}
+    for key, _, request, seconds in rows():
+        choice = decision_for(replace(request, max_extra_bytes=extra), machine=H200).plan.candidate.strategy
+        fastest = min(seconds[one] for one in (choice, *rivals) if one in seconds)
+        found[key] = choice, fastest / seconds[choice]
     missed = {key: (choice, round(ratio, 3)) for key, (choice, ratio) in found.items() if ratio < 0.99}
     assert len(found) == 135
     assert len(found) - len(missed) >= least, missed
@@ -258,15 +244,14 @@ def test_the_choice_is_the_fastest_form_or_within_1_percent_in_nearly_every_row(
 def test_predicted_seconds_are_the_measured_ones(form, kinds, count, typical, part):
     """Root mean square of the logarithms of predicted over measured, and the part of the rows within 20%."""
     strategy = strategies("cuda")[FAMILY, form]
-    candidate = next(strategy.candidates(rows()[0].request))
-    errors = []
-    for row in rows():
-        request = replace(row.request, max_extra_bytes=UNLIMITED)
-        if row.kind not in kinds or strategy.can_run(candidate, request, H200):
+    candidate, errors = next(strategy.candidates(rows()[0][2])), []
+    for _, kind, request, seconds in rows():
+        request = replace(request, max_extra_bytes=UNLIMITED)
+        if kind not in kinds or strategy.can_run(candidate, request, H200):
             continue
-        seconds = [stage.seconds for stage in strategy.predict(candidate, request, H200)]
-        if None not in seconds:
-            errors.append(math.log(sum(seconds) / row.seconds[form]))
+        predicted = [stage.seconds for stage in strategy.predict(candidate, request, H200)]
+        if None not in predicted:
+            errors.append(math.log(sum(predicted) / seconds[form]))
     assert len(errors) == count
     assert math.sqrt(statistics.fmean(one * one for one in errors)) < typical
     assert sum(abs(one) < math.log(1.2) for one in errors) >= part * count

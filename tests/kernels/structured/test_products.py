@@ -10,72 +10,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcma import kronecker
-from lcma.kernels import Layout, Pool, decision_for, machine_for, strategies, tune
+from lcma.kernels import Pool, decision_for, machine_for, strategies, tune
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.cpu.bench import CpuBench
 from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, matmul
 from lcma.kernels.structured.cpu import ViewProduct
-from lcma.kernels.structured.rewrites import REWRITES
 from lcma.workbench.bench.baselines.kronecker import by_bmm
 from lcma.workbench.explanation import explanation
 
 from ...refusal import refuses
+from .products import LAYOUTS, LIMITS, check_product, given_to, widening_reason
 
-LIMITS = {"float32": 2e-6, "float64": 1e-14, "complex64": 2e-6, "complex128": 1e-14}
-STRATEGIES = ("strided", "slabs", "widened", "dense")
-
-
-def no_widening(structure):
-    """What the refusal of "widened" says of this structure; None where it is widened."""
-    if structure.is_blocked:
-        return "in block order"
-    return "nothing is to be widened" if all(pattern.d == 1 for pattern in structure.patterns) else None
+REWRITTEN = ("strided", "widened", "dense")
+STRATEGIES = [("cpu", "slabs"), *itertools.product(("cpu", "cuda"), REWRITTEN)]
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_strategy_is_the_product_by_definition(structure, strategy, draw):
-    """In every dtype and layout of the batch; only the result is written."""
-    for dtype, layout, batch in itertools.product(LIMITS, ("bsf", "bsl"), (1, 300)):
-        matrix = FactoredMatrix.random(structure, dtype=dtype)
-        x = draw((batch, structure.cols) if layout == "bsf" else (structure.cols, batch), dtype)
-        if strategy == "widened" and (reason := no_widening(structure)):
-            refuses(reason, matmul, matrix, x, layout, strategy=strategy)
-            continue
-        full = matrix.dense().astype(np.promote_types(dtype, "float64"))
-        truth = x @ full.T if layout == "bsf" else full @ x
-        canvas = np.full((len(truth) + 2, truth.shape[1]), np.nan, dtype)
-        out = canvas[1:-1]
-        assert matmul(matrix, x, layout, out=out, strategy=strategy, max_extra_bytes=1 << 20) is out
-        assert np.linalg.norm(out - truth) <= LIMITS[dtype] * np.linalg.norm(truth)
-        assert np.isnan(canvas[[0, -1]]).all()
-
-
-def test_any_layout_of_x_and_of_the_result_runs_with_prepared_factors_too(structure, draw):
-    matrix, x = FactoredMatrix.random(structure, dtype="float64"), draw((structure.cols, 6))
-    np.testing.assert_allclose(structure.multiply_wide(matrix.factors, x), matrix.dense() @ x, atol=1e-12)
-    layouts = (Layout.ROWS, Layout.COLUMNS)
-    for first, last, strategy in itertools.product(layouts, layouts, STRATEGIES):
-        if strategy == "widened" and no_widening(structure):
-            continue
-        request = factored_request(structure, 6, "float64", layouts=(first, last), max_extra_bytes=1 << 20)
-        plan = decision_for(request, strategy=strategy).plan
-        executor = plan.build()
-        given = x if first is Layout.ROWS else np.asfortranarray(x)
-        out = np.full((structure.rows, 6), np.nan, order="F" if last is Layout.COLUMNS else "C")
-        prepared = executor.prepare(matrix.factors)
-        assert (prepared.nbytes > 0) == (strategy in REWRITES)
-        for operand in (matrix.factors, prepared):
-            assert executor.run(operand, given, out) is out
-            np.testing.assert_allclose(out, matrix.dense() @ x, atol=1e-12)
-            result = executor.run(operand, given)
-            np.testing.assert_array_equal(result, out)
-            assert result.flags.f_contiguous if last is Layout.COLUMNS else result.flags.c_contiguous
-        assert executor.workspace == plan.workspace
+@pytest.mark.parametrize(("device", "strategy"), STRATEGIES)
+def test_every_strategy_is_the_product_by_definition(structure, device, strategy):
+    """Those of a GPU on tensors of a processor; in every dtype and layout."""
+    if strategy == "widened" and (reason := widening_reason(structure)):
+        refuses(reason, decision_for, factored_request(structure, 7, device=device), strategy=strategy)
+        return
+    for dtype, layouts in itertools.product(list(LIMITS)[1:], itertools.product(LAYOUTS, LAYOUTS)):
+        for n in (1, 300, 0):
+            check_product(structure, n, strategy, dtype, layouts, device)
 
 
 def test_x_may_have_any_leading_sizes_and_strides(structure, draw):
-    matrix = FactoredMatrix.random(structure, dtype="float64")
+    matrix, x = FactoredMatrix.random(structure, dtype="float64"), draw((structure.cols, 6))
+    np.testing.assert_allclose(structure.multiply_wide(matrix.factors, x), matrix.dense() @ x, atol=1e-12)
     for shape in ((7,), (0,), (2, 3), ()):
         x = draw((*shape, structure.cols))
         np.testing.assert_allclose(matmul(matrix, x), x @ matrix.dense().T, atol=1e-12)
@@ -101,15 +65,9 @@ def chains(draw):
 
 
 @settings(max_examples=60, deadline=None)
-@given(chains(), st.sampled_from(["strided", "slabs"]), st.sampled_from(list(Layout)[:2]), st.sampled_from([1, 5]))
-def test_any_chain_is_the_product_by_definition(patterns, strategy, layout, n):
-    matrix = FactoredMatrix.random(patterns, dtype="float64")
-    layouts = (Layout.ROWS, Layout.COLUMNS) if layout is Layout.ROWS else (Layout.COLUMNS, Layout.ROWS)
-    request = factored_request(matrix.structure, n, "float64", layouts=layouts)
-    x = np.random.default_rng(n).standard_normal((matrix.shape[1], n))
-    operand = np.asfortranarray(x) if layouts[0] is Layout.COLUMNS else x
-    found = decision_for(request, strategy=strategy).plan.build().run(matrix.factors, operand)
-    np.testing.assert_allclose(found, matrix.dense() @ x, atol=1e-12)
+@given(chains(), *map(st.sampled_from, (["strided", "slabs"], [LAYOUTS, LAYOUTS[::-1]], [1, 5])))
+def test_any_chain_is_the_product_by_definition(patterns, strategy, layouts, n):
+    check_product(KroneckerSparse(patterns), n, strategy, layouts=layouts, limit=1e-12)
 
 
 def test_half_precision_is_computed_in_float32_and_rounded_once(structure, draw):
@@ -173,24 +131,34 @@ def test_the_bench_draws_operands_and_measures_the_error(structure):
     assert bench.errors(request, factors, x)(out) > 0.01
 
 
-def test_an_executor_refuses_what_it_was_not_planned_for():
-    matrix, x = FactoredMatrix.random(Pattern(2, 4, 3, 5)), np.zeros((30, 8), np.float32)
-    executor = decision_for(factored_request(matrix.structure, 8, order="bsl"), strategy="slabs").plan.build()
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_an_executor_refuses_what_it_was_not_planned_for(device):
+    given = given_to(device)
+    ones, pairs = (FactoredMatrix.random(one) for one in (Pattern(2, 4, 3, 5), LowRank(40, 30, 2)))
+    one, pair = (
+        decision_for(factored_request(matrix.structure, 8, order="bsl", device=device), strategy="strided").plan.build()
+        for matrix in (ones, pairs)
+    )
+    weights, left, right = (given(weights.copy()) for matrix in (ones, pairs) for weights in matrix.factors)
+    x, turned = (given(np.zeros((30, 8), np.float32, order)) for order in "CF")
+    wide = given(ones.factors[0].astype(float))
+    for executor, factors, operand, message in (
+        (one, weights, x, "needs a list of 1 factors"),
+        (one, [weights, weights], x, "needs a list of 1 factors"),
+        (one, [wide], x, r"factor 1 is (torch\.)?float64"),
+        (one, [weights], turned, "stored by columns; the plan is for rows: plan again"),
+        (one, [weights], x[:, :5], r"the plan is for (torch\.)?float32 of shape"),
+        (pair, [left], x, "a list of 2 factors"),
+        (pair, [left, right.T], x, r"factor 2 has shape \(30, 2\)"),
+    ):
+        refuses(message, executor.run, factors, operand)
+    if device == "cuda":
+        refuses("not contiguous", one.run, [given(np.zeros((2, 5, 3, 4), np.float32)).mT], x)
+        return
     frozen = np.zeros((40, 8), np.float32)
     frozen.flags.writeable = False
-    pair = FactoredMatrix.random(LowRank(40, 30, 2))
-    other = decision_for(factored_request(pair.structure, 8, order="bsl"), strategy="strided").plan.build()
-    for run, arguments, message in (
-        (executor, (matrix.factors[0], x), "needs a list of 1 factors"),
-        (executor, ([matrix.factors[0].astype(float)], x), "factor 1 is float64"),
-        (executor, (matrix.factors, np.asfortranarray(x)), "stored by columns; the plan is for rows"),
-        (executor, (matrix.factors, x[:, :5]), "the plan is for float32 of shape"),
-        (executor, (matrix.factors, x, frozen), "read-only"),
-        (other, (pair.factors[:1], x), "a list of 2 factors"),
-        (other, ([pair.factors[0], pair.factors[1].T], x), r"factor 2 has shape \(30, 2\)"),
-    ):
-        refuses(message, run.run, *arguments)
-    refuses("out must be", matmul, matrix, x, "bsl", out=np.zeros((8, 40), np.float32).T)
+    refuses("read-only", one.run, [weights], x, frozen)
+    refuses("out must be", matmul, ones, x, "bsl", out=np.zeros((8, 40), np.float32).T)
 
 
 SMALL = 1 << 18
@@ -277,12 +245,10 @@ def test_the_operator_is_the_matrix_and_its_adjoint(dtype):
     assert (operator.shape, operator.dtype) == (full.shape, full.dtype)
     rng, rtol = np.random.default_rng(0), 1e-4 if dtype == "float32" else 1e-12
     x, y = rng.standard_normal((36, 5)), rng.standard_normal((24, 5))
-    np.testing.assert_allclose(operator @ x, full @ x, rtol, rtol)
-    np.testing.assert_allclose(operator @ x[:, 0], full @ x[:, 0], rtol, rtol)
-    np.testing.assert_allclose(operator @ x[:, :1], full @ x[:, :1], rtol, rtol)
-    np.testing.assert_allclose(operator.H @ y, full.conj().T @ y, rtol, rtol)
-    np.testing.assert_allclose(operator.H @ y[:, 0], full.conj().T @ y[:, 0], rtol, rtol)
-    np.testing.assert_allclose(operator @ (x + 1j * x), full @ (x + 1j * x), rtol, rtol)
+    for one in (x, x[:, 0], x[:, :1], x + 1j * x):
+        np.testing.assert_allclose(operator @ one, full @ one, rtol, rtol)
+    for one in (y, y[:, 0]):
+        np.testing.assert_allclose(operator.H @ one, full.conj().T @ one, rtol, rtol)
 
 
 def test_least_squares_by_scipy_solves():

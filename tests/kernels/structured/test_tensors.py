@@ -1,12 +1,9 @@
 """The products of a GPU on tensors of a processor: views, rewritten factors, gradients; beyond 2^31 on one."""
 
-import itertools
-
 import pytest
 import torch
 
-from lcma.errors import PlanError
-from lcma.kernels import Layout, decision_for, machine_for, strategies
+from lcma.kernels import decision_for
 from lcma.kernels.block_low_rank import Blast, LowRank, Monarch
 from lcma.kernels.cuda.bench import CudaBench
 from lcma.kernels.factored import factored_request
@@ -14,42 +11,11 @@ from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, mon
 from lcma.kernels.structured import outer
 from lcma.kernels.structured.blocks import is_batch_first
 from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors
-from lcma.kernels.structured.rewrites import REWRITES
 from lcma.kernels.structured.tiles import is_readable
 from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of
 from lcma.kernels.torch.structured_products import _Repeat
 
-from ...refusal import refuses
 from ..cases import STRUCTURE, each
-
-
-@pytest.mark.parametrize("strategy", ["strided", "widened", "dense"])
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-def test_every_strategy_is_the_product_by_definition(structure, strategy, dtype):
-    in_blocks, widens = structure.is_blocked, any(one.d > 1 for one in structure.patterns)
-    if strategy == "widened" and (in_blocks or not widens):
-        with pytest.raises(PlanError, match="in block order" if in_blocks else "nothing is to be widened"):
-            decision_for(factored_request(structure, 7, device="cuda"), strategy=strategy)
-        return
-    matrix, kind = FactoredMatrix.random(structure, dtype=dtype), getattr(torch, dtype)
-    factors = [torch.from_numpy(weights) for weights in matrix.factors]
-    full = torch.from_numpy(matrix.dense())
-    layouts = (Layout.ROWS, Layout.COLUMNS)
-    for first, last, n in itertools.product(layouts, layouts, (1, 6, 0)):
-        request = factored_request(structure, n, dtype, device="cuda", layouts=(first, last), max_extra_bytes=1 << 20)
-        x = torch.randn(structure.cols, n, dtype=kind)
-        given = x if first is Layout.ROWS else x.T.contiguous().T
-        executor = decision_for(request, strategy=strategy).plan.build()
-        prepared = executor.prepare(factors)
-        assert (prepared.nbytes > 0) == (strategy in REWRITES and n > 0)  # of an empty product nothing is rewritten
-        for operand in (factors, prepared):
-            found = executor.run(operand, given)
-            torch.testing.assert_close(found, full @ x)
-            assert n < 2 or found.stride() == ((n, 1) if last is Layout.ROWS else (1, structure.rows))
-        out = torch.full((structure.rows, n), torch.nan, dtype=kind)
-        out = out if last is Layout.ROWS else out.T.contiguous().T
-        assert executor.run(factors, given, out) is out
-        torch.testing.assert_close(out, full @ x)
 
 
 def test_batch_first_products_on_views_are_gemms_and_nothing_else(block_structure, recorder):
@@ -122,69 +88,40 @@ def test_the_bench_draws_operands_of_the_request_and_counts_errors_of_both_parts
     assert {x.dtype for x in (*a, b, c)} == {torch.bfloat16}
 
 
-def test_an_executor_refuses_what_it_was_not_planned_for():
-    structure = KroneckerSparse.of(Pattern(2, 3, 4, 5))
-    executor = decision_for(factored_request(structure, 8, order="bsl", device="cuda"), strategy="strided").plan.build()
-    (weights,) = (torch.randn(one.parameter_shape) for one in structure.patterns)
-    x = torch.randn(structure.cols, 8)
-    refuses("needs a list of 1 factors", executor.run, [weights, weights], x)
-    refuses(r"factor 1 is torch\.float64", executor.run, [weights.double()], x)
-    refuses("not contiguous", executor.run, [torch.randn(2, 5, 4, 3).mT], x)
-    refuses("the plan is for", executor.run, [weights], x[:, :5])
-    refuses("plan again", executor.run, [weights], x.T.contiguous().T)
-    none = decision_for(factored_request(structure, 0, device="cuda")).plan.build().run([weights], x[:, :0])
-    assert none.shape == (30, 0)
-
-
-@pytest.mark.parametrize(("a", "d"), [(2, 3), (3, 2), (6, 1), (1, 6)])
-def test_sums_over_the_batch_are_those_of_arrays(a, d):
-    grad, x = torch.randn(12, 500, dtype=torch.float64), torch.randn(24, 500, dtype=torch.float64)
-    truth = torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d))
-    torch.testing.assert_close(outer_tensors(grad, x, a, d), truth)
-    first = grad.T.contiguous().T, x.T.contiguous().T
-    torch.testing.assert_close(outer_tensors(*first, a, d), truth)
-    torch.testing.assert_close(outer_tensors(first[0], x, a, d), truth)
-    scattered = torch.stack([x, x], 2)[..., 0], torch.stack([grad, grad], 2)[..., 0]
-    torch.testing.assert_close(outer_tensors(scattered[1], scattered[0], 6, 1), outer_tensors(grad, x, 6, 1))
-
-
 def test_gradients_copy_nothing_batch_last_and_blocks_are_gathered_where_they_fill_a_gpu(recorder):
     with recorder() as seen:
         outer_tensors(torch.randn(12, 50), torch.randn(24, 50), 1, 6)
     assert seen.seen.count("aten.bmm.out") == 1
     assert not seen.copies
-    assert is_gathered(Pattern(64, 96, 96, 4), 25088, 4)
-    assert is_gathered(Pattern(2, 384, 384, 16), 25088, 4)
-    assert not is_gathered(Pattern(1, 48, 48, 4), 25088, 4)
-    assert not is_gathered(Pattern(64, 96, 96, 1), 25088, 4)
+    for sizes, gathered in (((64, 96, 96, 4), 1), ((2, 384, 384, 16), 1), ((1, 48, 48, 4), 0), ((64, 96, 96, 1), 0)):
+        assert is_gathered(Pattern(*sizes), 25088, 4) == gathered
 
 
-@pytest.mark.parametrize(("a", "d"), [(2, 3), (1, 6), (6, 1), (1, 1)])
-def test_long_batches_are_divided_without_a_copy(a, d, recorder):
+@pytest.mark.parametrize(("a", "d"), [(2, 3), (3, 2), (1, 6), (6, 1), (1, 1)])
+def test_sums_over_the_batch_are_those_of_arrays_and_long_batches_are_divided_without_a_copy(a, d, recorder):
     """Where few blocks would leave a GPU idle, batch-last or with d = 1: parts of equal length, on views."""
-    grad, x = torch.randn(12, 4096, dtype=torch.float64), torch.randn(24, 4096, dtype=torch.float64)
+    for n in (500, 4096):
+        operands = [torch.randn(rows, n, dtype=torch.float64) for rows in (12, 24)]
+        truth = torch.from_numpy(outer_blocks(*(one.numpy() for one in operands), a, d))
+        first = [one.T.contiguous().T for one in operands]
+        scattered = [torch.stack([one, one], 2)[..., 0] for one in operands]
+        for given in (operands, first, (first[0], operands[1]), scattered):
+            torch.testing.assert_close(outer_tensors(*given, a, d), truth)
     parts = batch_parts(Pattern(a, 12 // (a * d), 24 // (a * d), d), 4096, 8)
-    assert (parts > 1) == (a < 6)
-    with recorder() as seen:
-        found = outer_tensors(grad, x, a, d)
-    assert seen.seen.count("aten.bmm.out") == (a if parts > 1 else d)
-    assert not seen.copies
-    torch.testing.assert_close(found, torch.from_numpy(outer_blocks(grad.numpy(), x.numpy(), a, d)))
-    first = grad.T.contiguous().T, x.T.contiguous().T
-    with recorder() as seen:
-        torch.testing.assert_close(outer_tensors(*first, a, d), found)
-    if d == 1:
-        assert seen.seen.count("aten.bmm.out") == (a if parts > 1 else 1)
+    assert (parts > 1) == (a < 3)
+    for given, calls in ((operands, d), (first, 1))[: 2 if d == 1 else 1]:
+        with recorder() as seen:
+            outer_tensors(*given, a, d)
+        assert seen.seen.count("aten.bmm.out") == (a if parts > 1 else calls)
         assert not seen.copies
-    halved = outer_tensors(grad.bfloat16(), x.bfloat16(), a, d)  # sums are held in float32
+    halved = outer_tensors(*(one.bfloat16() for one in operands), a, d)  # sums are held in float32
     assert halved.dtype == torch.bfloat16
-    assert (halved.double() - found).norm() < 2e-2 * found.norm()
+    assert (halved.double() - truth).norm() < 2e-2 * truth.norm()
 
 
-@pytest.mark.parametrize(("sizes", "n", "parts"), [((4, 128, 128, 16), 25088, 28), ((64, 64, 64, 1), 25088, 1)])
-def test_parts_of_a_batch_are_equal_and_long(sizes, n, parts):
-    assert batch_parts(Pattern(*sizes), n) == parts
-    assert batch_parts(Pattern(*sizes), 1021) == 1
+def test_parts_of_a_batch_are_equal_and_long():
+    for sizes, parts in (((4, 128, 128, 16), 28), ((64, 64, 64, 1), 1)):
+        assert (batch_parts(Pattern(*sizes), 25088), batch_parts(Pattern(*sizes), 1021)) == (parts, 1)
 
 
 @pytest.mark.parametrize("gathered", [True, False])
@@ -215,17 +152,16 @@ def test_rows_lie_in_block_order_where_one_view_writes_and_reads_them():
     for structure in (Monarch(24, 36, 3, 4, 5), Blast(24, 36, 3, 4, 7), LowRank(24, 36, 5)):
         assert {step.calls for step in steps_of(structure)} == {1}
     (step,) = steps_of(KroneckerSparse.of(Pattern(5, 3, 4, 2)))
-    (copied,) = steps_of(step_structure := KroneckerSparse.of(Pattern(5, 3, 4, 2)), True, True)
+    (copied,) = steps_of(KroneckerSparse.of(Pattern(5, 3, 4, 2)), True, True)
     assert (step.calls, copied.calls) == (2, 1)
     assert copied.source == by_blocks(5, 4, 2)
-    assert not step_structure.is_blocked
+    assert not KroneckerSparse.of(Pattern(5, 3, 4, 2)).is_blocked
     assert max(step.calls for step in steps_of(KroneckerSparse.of(square_dyadic(16)))) <= 2
 
 
 def test_a_repeated_product_has_the_bits_of_a_run(structure):
     request = factored_request(structure, 5, "float32", device="cuda")
-    strategy = strategies("cuda")["structured", "strided"]
-    executor = strategy.build(strategy.restore("", (), request), request, machine_for(request))
+    executor = decision_for(request, strategy="strided").plan.build()
     factors, x = [torch.randn(shape) for shape in structure.factor_shapes], torch.randn(5, structure.cols)
     assert torch.equal(executor.again(factors, x.T), executor.run(factors, x.T))
 
@@ -242,8 +178,7 @@ def test_only_factors_that_pass_the_checks_are_multiplied_without_them():
     assert repeat.fits(right, torch.float32, torch.device("cpu"))
     others = [(*SHAPES, (1, 1)), SHAPES[:1], (SHAPES[0], (8, 31))]
     wrong = [*(factors_of(*shapes) for shapes in others), factors_of(*SHAPES, dtype=torch.float64)]
-    for first in (torch.zeros(8, 48).T, torch.zeros(48, 8, device="meta")):
-        wrong.append([first, right[1]])
+    wrong += [[first, right[1]] for first in (torch.zeros(8, 48).T, torch.zeros(48, 8, device="meta"))]
     assert not any(repeat.fits(factors, torch.float32, torch.device("cpu")) for factors in wrong)
 
 
