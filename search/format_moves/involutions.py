@@ -1,8 +1,8 @@
 """Involutions of a scheme modulo 2: changes of bases of order two that only permute its products.
 
-A scheme that walks on invariant schemes found has one, but in the sparse basis of the catalogue it is no reversal any more.
-Here it is found again, and the scheme is brought to bases in which it is the reversal, as walks on invariant schemes,
-and sums that start them, need it.
+A scheme that walks on invariant schemes found has one, but in the sparse basis of the catalogue it may be no reversal
+any more. Here it is found again, and the scheme is brought to bases in which it is the reversal, as walks on invariant
+schemes, and sums that start them, need it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ have 2.2 million, which take a tenth of a second."""
 
 
 def involutions(scheme: Scheme) -> Iterator[Bases]:
-    """Yield the involutions (X, Y, Z) of a full product's scheme over Z2 that permute its products, not all the identity.
+    """Yield the involutions (X, Y, Z) that permute the products of a full product's scheme over Z2, but the identity.
 
-    They map factors u, v, w to X u Y, Y v Z and X' w Z'. All pairs of involutions X and Y are tried, Z is the solution of
-    linear equations; schemes of which too few products have a u of their own have none, nor have formats with longer
-    sides. Sides must be in increasing order.
+    They map factors u, v, w to X u Y, Y v Z and X' w Z'. All pairs of involutions X and Y are tried, and Z is the
+    solution of linear equations. None are found of schemes of which too few products have a u of their own, nor of
+    formats with longer sides. Sides must be in increasing order.
     """
     m, k, n = scheme.target.shape
     u, v, w = _bits(scheme)
@@ -54,7 +54,7 @@ def involutions(scheme: Scheme) -> Iterator[Bases]:
             yield x, y, z
 
 
-def reversible(scheme: Scheme, rng: np.random.Generator, most: int) -> list[Scheme]:
+def in_reversed_bases(scheme: Scheme, rng: np.random.Generator, most: int) -> list[Scheme]:
     """Return up to `most` copies of a scheme over Z2, in random bases in which one of its involutions is the reversal.
 
     Sides come in increasing order. None if it has no involution with as many exchanges as the reversal.
@@ -69,8 +69,9 @@ def reversible(scheme: Scheme, rng: np.random.Generator, most: int) -> list[Sche
         x, y, z = found[n % len(found)]
         p, q, r = _reversing(x, rng), _reversing(y.T, rng), _reversing(z.T, rng)
         p_inv, q_inv, r_inv = map(inverse_modulo_2, (p, q, r))
-        factors = p @ u @ q.T, q_inv.T @ v @ r.T, p_inv.T @ w @ r_inv
-        made = Scheme(scheme.target, *(Factor.from_dense(one % 2) for one in factors), Z2)
+        moved = (p @ u @ q.T, q_inv.T @ v @ r.T, p_inv.T @ w @ r_inv)
+        first, second, third = (Factor.from_dense(part % 2) for part in moved)
+        made = Scheme(scheme.target, first, second, third, Z2)
         copies.setdefault(made.digest, made)
     return list(copies.values())
 
@@ -127,7 +128,8 @@ def _solution(left: IntArray, right: IntArray) -> IntArray | None:
 
 def _exchanges_most(matrix: IntArray) -> bool:
     """Return whether an involution has size // 2 Jordan blocks of size 2, as the reversal has."""
-    return len(first_independent(_words((matrix + np.eye(len(matrix), dtype=np.int64)) % 2).tolist())) == len(matrix) // 2
+    moved = (matrix + np.eye(len(matrix), dtype=np.int64)) % 2
+    return len(first_independent(_words(moved).tolist())) == len(matrix) // 2
 
 
 def _reversing(matrix: IntArray, rng: np.random.Generator) -> IntArray:

@@ -19,10 +19,7 @@ from ...schemes_db.recipes import in_order
 from ...schemes_db.ring import Z2
 from ...schemes_db.uneven import Shape
 from ..terms.pairs import PairTerms
-from .involutions import reversible
-
-PARTS = 16
-"""Maximum number of compositions of a smaller format that are used as parts."""
+from .involutions import in_reversed_bases
 
 SLACK = 3
 """Maximum excess of the rank of a start over the lowest one."""
@@ -33,7 +30,8 @@ half an H200, from compositions of rank 63 to 62 in twice 8 s; 6x6x7 came from t
 of rank 198 to 186. 3x5x7 came from the naive 105 to 81 and from 3x4x6:54 with two borders, rank 87, to 79."""
 
 COPIES = 48
-"""Copies of a scheme, in bases in which one of its involutions is the reversal: walks from most of them stop higher."""
+"""Copies of a scheme, in bases in which one of its involutions is the reversal, and compositions of a smaller format
+that are used as parts: walks from most of them stop higher."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,13 +81,14 @@ def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], 
     """Return schemes over Z2 of a format that are invariant under reversal: of ranks at most SLACK above the lowest.
 
     `stored` returns the schemes to use of a format with sides in increasing order; those that are not invariant, or not
-    over Z2, are ignored. Other formats are composed of these by nested sums and products. Factors have at most 64 blocks.
+    over Z2, are ignored. Other formats are composed of these by nested sums and products. Factors have at most 64
+    blocks.
     """
     memo: dict[Shape, list[Start]] = {}
 
     def known(wanted: Shape) -> list[Start]:
         if wanted not in memo:
-            made = given(wanted)[:most] or sorted(_compositions(wanted, known), key=lambda one: one.rank)[:PARTS]
+            made = given(wanted)[:most] or sorted(_compositions(wanted, known), key=lambda one: one.rank)[:COPIES]
             memo[wanted] = made or [Start(math.prod(wanted), partial(_naive, wanted))]
         return memo[wanted]
 
@@ -107,8 +106,8 @@ def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], 
 
 
 def invariant_copies(scheme: Scheme, rng: np.random.Generator) -> list[Scheme]:
-    """Return COPIES of a scheme over Z2 that are invariant under reversal; fewer, or none, if it has no such involution."""
-    return [*([scheme] if is_invariant(scheme) else []), *reversible(scheme, rng, COPIES)][:COPIES]
+    """Return COPIES of a scheme over Z2 that are invariant under reversal; none, or itself, if it has no involution."""
+    return [*([scheme] if is_invariant(scheme) else []), *in_reversed_bases(scheme, rng, COPIES)][:COPIES]
 
 
 def is_invariant(scheme: Scheme) -> bool:

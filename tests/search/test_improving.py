@@ -108,8 +108,8 @@ def test_a_turn_with_a_keen_selection_is_short_and_starts_afresh(home, monkeypat
 @pytest.mark.parametrize(
     ("name", "names", "involutions"),
     [
-        *(("3x3x3", [], 0), ("2x3x4", [], 0), ("2x5x6", ["reversal"], 2 * 3 * 4 - 2)),
-        *(("5x5x5", ["symmetry", "reversal"], 10 - 2), ("5x5x6", ["reversal"], 0)),
+        *(("3x3x3", [], 0), ("2x3x4", [], 0), ("2x5x6", ["nested", "reversal"], 2 * 3 * 4 - 2)),
+        *(("5x5x5", ["symmetry", "nested", "reversal"], 10 - 2), ("5x5x6", ["nested"], 0)),
     ],
 )
 def test_formats_beyond_the_easy_ones_have_symmetric_routes(name, names, involutions):

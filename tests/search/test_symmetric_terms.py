@@ -5,12 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from lcma import certify
+from lcma import certify, resolve
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.algebra import naive
+from lcma.schemes_db.constructions import change_of_basis
 from lcma.search import Policy, make_walker
 from lcma.search.flipgraph.walkers import walk_policy
-from lcma.search.format_moves.symmetric import NAIVE_SIZE, is_invariant, nested_sum, symmetric_starts
+from lcma.search.format_moves.involutions import involutions, involutory
+from lcma.search.format_moves.symmetric import COPIES, invariant_copies, is_invariant, nested_sum, symmetric_starts
 from lcma.search.terms.bits import reverse_bits
 from lcma.search.terms.involution import mirrored_layout
 from lcma.search.terms.orbits import OrbitTerms, reversible, unfolded
@@ -112,10 +114,34 @@ def test_a_nested_sum_is_invariant_and_exact(mod2, axis, inner):
     assert is_invariant(whole)
 
 
-def test_small_formats_start_from_the_naive_scheme():
-    (start,) = symmetric_starts((4, 5, 5), lambda shape: [])
-    assert start.rank == 100 <= NAIVE_SIZE
-    assert is_invariant(start)
+def test_an_invariant_scheme_is_found_again_in_other_bases_and_starts_a_larger_format():
+    scheme = resolve("3x4x6-r54")[0].over_z2()
+    p, q, r = (np.triu(np.ones((side, side), dtype=np.int64)) for side in (3, 4, 6))
+    moved = change_of_basis(scheme, p, q, r)
+    assert not is_invariant(moved)
+    assert len(list(involutions(moved))) == len(list(involutions(scheme))) == 9
+    copies = invariant_copies(moved, np.random.default_rng(1))
+    assert len({one.digest for one in copies}) == len(copies) == COPIES
+    assert all(map(is_invariant, copies))
+    assert all(certify(one).rank == 54 for one in copies[:2])
+    starts = symmetric_starts((5, 3, 7), lambda shape: copies if shape == (3, 4, 6) else [])
+    assert (len(starts), {start.rank for start in starts}) == (COPIES, {54 + 3 * 6 + 3 * 5})
+    assert all(map(is_invariant, starts))
+
+
+def test_a_scheme_without_an_involution_has_no_copies():
+    assert not list(involutions(resolve("3x3x4-r29")[0].over_z2()))
+    fewer_exchanges = resolve("2x3x4-r20")[0].over_z2()
+    assert list(involutions(fewer_exchanges))
+    assert not invariant_copies(fewer_exchanges, np.random.default_rng(1))
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 4), (3, 22), (4, 316)])
+def test_all_matrices_that_are_their_own_inverse_are_listed(size, count):
+    every = np.array(list(np.ndindex(*[2] * size**2))).reshape(-1, size, size)
+    own = every[(every @ every % 2 == np.eye(size)).all(axis=(1, 2))]
+    assert len(own) == len(involutory(size)) == count
+    assert {one.tobytes() for one in own} == {one.tobytes() for one in involutory(size)}
 
 
 @pytest.mark.parametrize("shape", [(5, 6, 6), (7, 5, 6)])
