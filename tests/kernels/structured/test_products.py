@@ -223,20 +223,6 @@ def test_the_factors_of_radix_2_are_the_square_dyadic_ones_and_sizes_fit():
     refuses("of 8 points", kronecker.dft(8).apply, np.zeros((3, 4), np.complex64))
 
 
-def test_a_layer_of_its_factors_transforms_tensors_and_their_gradients():
-    torch = pytest.importorskip("torch")
-    from lcma import KSLinear
-
-    transform = kronecker.dft(24, "complex128")
-    layer, order = KSLinear.from_matrix(transform.matrix), torch.from_numpy(transform.order)
-    x = torch.randn(3, 24, dtype=torch.complex128, requires_grad=True)
-    truth, weights = torch.fft.fft(x), torch.randn(3, 24, dtype=torch.complex128)
-    torch.testing.assert_close(layer(x[:, order]), truth)
-    (found,) = torch.autograd.grad((layer(x[:, order]) * weights).abs().sum(), x)
-    (wanted,) = torch.autograd.grad((truth * weights).abs().sum(), x)
-    torch.testing.assert_close(found, wanted)
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
 def test_the_operator_is_the_matrix_and_its_adjoint(dtype):
     pytest.importorskip("scipy")
