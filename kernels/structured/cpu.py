@@ -68,7 +68,7 @@ class ViewProduct:
         return held_bytes(self._buffer_rows, self._width, dtype_of(self.dtype).numpy.itemsize)
 
     def workspace(self, threads: int) -> int:
-        return min(threads, -(-self.batch // self._width)) * self._slab_bytes()
+        return min(threads, -(-self.batch // max(self._width, 1))) * self._slab_bytes()
 
     def stages(self) -> list[Stage]:
         """Return the products of every factor, then the copies of the ends."""

@@ -79,7 +79,7 @@ def check_product(structure, n, strategy, dtype="float64", layouts=LAYOUTS[:1] *
     full = wide_dense(structure, arrays)
     most = (limit or LIMITS[dtype]) * np.linalg.norm(full) * np.linalg.norm(x) / structure.cols**0.5
     factors, given = [convert(weights) for weights in arrays], convert(np.array(x, order=ORDER[layouts[0]]))
-    found = np.asarray((executor.again if n else executor.run)(factors, given))
+    found = np.asarray(executor.again(factors, given))
     assert found.flags.c_contiguous if order == "C" else found.flags.f_contiguous
     prepared = executor.prepare(factors)
     assert (prepared.nbytes > 0) == (strategy in REWRITES and n > 0)  # of an empty product nothing is rewritten
