@@ -57,7 +57,8 @@ def involutions(scheme: Scheme) -> Iterator[Bases]:
 def in_reversed_bases(scheme: Scheme, rng: np.random.Generator, most: int) -> list[Scheme]:
     """Return up to `most` copies of a scheme over Z2, in random bases in which one of its involutions is the reversal.
 
-    Sides come in increasing order. None if it has no involution with as many exchanges as the reversal.
+    The sides are in increasing order. The list is empty if no involution is found that has as many exchanges as the
+    reversal.
     """
     scheme = oriented(scheme, in_order(scheme.target.shape))
     found = [one for one in involutions(scheme) if all(map(_exchanges_most, one))]
@@ -119,7 +120,7 @@ def _pairs(u: IntArray, keys: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
 
 
 def _solution(left: IntArray, right: IntArray) -> IntArray | None:
-    """Return the matrix Z with left Z = right in as many independent rows as it has, None if there are fewer."""
+    """Return the one matrix Z that could solve left Z = right, or None if the rows of `left` do not determine one."""
     chosen = first_independent(_words(left).tolist())
     if len(chosen) < left.shape[1]:
         return None

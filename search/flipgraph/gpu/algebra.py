@@ -82,14 +82,8 @@ def make_plain_algebra(parts: KernelParts) -> None:
         return word_type(0)
 
 
-def make_algebra(parts: KernelParts) -> None:
-    """Add `is_zero`, `same`, `add` (with a flag: it fits), `turn` (to the canonical sign), `reversed_of`, `cost`.
-
-    The cost of a term, beside the rank, is 1 if it is full and that counts, else 0.
-    """
-    half, word_type = parts.form.half, U64 if parts.form.wide else U32
-    low_half = word_type((1 << half) - 1)
-    (make_ternary_algebra if parts.form.ternary else make_plain_algebra)(parts)
+def make_cost(parts: KernelParts) -> None:
+    """Add the cost of a term beside the rank: 1 if it is full ("full"), or 0."""
     jit, support_of = parts.jit, parts.support_of
 
     if parts.kind_of_cost == "full":
@@ -113,7 +107,15 @@ def make_algebra(parts: KernelParts) -> None:
         def cost(halves, f, a, g, b, e, c):
             return I32(0)
 
-    @jit
+
+def make_algebra(parts: KernelParts) -> None:
+    """Add `is_zero`, `same`, `add` (with a flag: it fits), `turn` (to the canonical sign), `reversed_of`, `cost`."""
+    half, word_type = parts.form.half, U64 if parts.form.wide else U32
+    low_half = word_type((1 << half) - 1)
+    (make_ternary_algebra if parts.form.ternary else make_plain_algebra)(parts)
+    make_cost(parts)
+
+    @parts.jit
     def reversed_of(value):
         """Return a matrix with rows and columns in reverse order if that is a symmetry of the walk, else unchanged."""
         if half == 0:

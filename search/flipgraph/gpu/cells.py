@@ -13,18 +13,12 @@ from .primitives import I32, U32, U64, KernelParts
 from .values import make_binary_values, make_ternary_values
 
 
-def make_cells(parts: KernelParts) -> None:
-    """Add functions that locate, read and write parts of values and words of sets.
-
-    Others scan all slots of a mask word at once and select a bit of the result, or draw and update active slots, and
-    slots of equal fingerprints.
-    """
-    jit, form, popcount, differs = parts.jit, parts.form, parts.popcount, parts.differs
+def make_access(parts: KernelParts) -> None:
+    """Add functions that locate, read and write parts of values and words of sets."""
+    jit, form = parts.jit, parts.form
     threads, width, masks, plane = U64(form.threads), U32(form.width), form.masks, form.plane
     near, stride, distant = form.near, U32(form.stride), U32(form.far)
     active_base = near * plane
-    whole, tail = form.width // 16, form.width % 16
-    tail_mask = U32(((1 << tail) - 1) * 0x10001)
 
     @jit
     def row_of(slot):
@@ -62,6 +56,14 @@ def make_cells(parts: KernelParts) -> None:
     def active_at(lane, f, q):
         """Return the index in `fast` of word q of the active set of a factor."""
         return (U64(active_base) + U64(U32(f * U32(masks)) + q)) * threads + lane
+
+
+def make_scans(parts: KernelParts) -> None:
+    """Add functions that scan all slots of a mask word at once, and select a bit of the result."""
+    jit, form, popcount, differs = parts.jit, parts.form, parts.popcount, parts.differs
+    threads, width = U64(form.threads), U32(form.width)
+    whole, tail = form.width // 16, form.width % 16
+    tail_mask = U32(((1 << tail) - 1) * 0x10001)
 
     @jit
     def scan(fast, lane, f, q, negative):
@@ -102,10 +104,13 @@ def make_cells(parts: KernelParts) -> None:
         turned = U32(U32(word >> spin) | U32(word << U32(U32(U32(32) - spin) & U32(31))))
         return U32(U32(first(turned) + spin) & U32(31))
 
-    (make_ternary_values if form.ternary else make_binary_values)(parts)
-    make_chains(parts)
-    family = 3 if form.symmetric else 1
+
+def make_draws(parts: KernelParts) -> None:
+    """Add functions that draw and update active slots, and slots of equal fingerprints."""
+    jit, masks = parts.jit, parts.form.masks
+    family = 3 if parts.form.symmetric else 1
     words = family * masks
+    active_at, pick, negatives = parts.active_at, parts.pick, parts.negatives
     own_words, scans_of, sets_of, note_all = parts.own_words, parts.scans, parts.sets_of, parts.note_all
     without, any_of, count_of = parts.without, parts.any_of, parts.count_of
     first_of, number_of, holder_of = parts.first_of, parts.number_of, parts.holder_of
@@ -171,3 +176,12 @@ def make_cells(parts: KernelParts) -> None:
             f = U32(place // U32(masks))
             place = U32(place - U32(f * U32(masks)))
         return I32(1), f, U32(U32(place << U32(5)) | bit), draw
+
+
+def make_cells(parts: KernelParts) -> None:
+    """Add the memory operations of a layout, as functions for the kernel to call."""
+    make_access(parts)
+    (make_ternary_values if parts.form.ternary else make_binary_values)(parts)
+    make_scans(parts)
+    make_chains(parts)
+    make_draws(parts)

@@ -22,14 +22,11 @@ last improvement of its score."""
 COUNTERS = 8
 
 
-def make_launch(parts: KernelParts) -> Any:
-    """Create the function that advances one walker by a number of steps; `arrays` are those of a kernel."""
-    for make in (make_algebra, make_cells, make_moves):
-        make(parts)
-    jit, form, biased, is_live, weight = parts.jit, parts.form, parts.kind_of_cost != "", parts.is_live, parts.weight
+def make_transfer(parts: KernelParts) -> None:
+    """Add the functions that load a state from global memory, and store it."""
+    jit, form, is_live, weight = parts.jit, parts.form, parts.is_live, parts.weight
     taken, active_at = parts.taken, parts.active_at
-    next_draw, step, plus, total_cost = parts.next_draw, parts.step, parts.plus, parts.total_cost
-    words, threads, masks, room = form.words, U64(form.threads), form.masks, 32 * form.masks
+    threads, masks, room = U64(form.threads), form.masks, 32 * form.masks
     near, plane = form.near, form.plane
     signs, near_signs = form.signs, near * plane + 3 * masks
     sign_words = masks if form.ternary else 0
@@ -70,7 +67,16 @@ def make_launch(parts: KernelParts) -> Any:
         for w in range(cube_words):
             goal[base + U64(cubes + w)] = far[own + U64(cubes + w)]
 
-    @jit
+
+def make_launch(parts: KernelParts) -> Any:
+    """Create the function that advances one walker by a number of steps; `arrays` are those of a kernel."""
+    for make in (make_algebra, make_cells, make_moves, make_transfer):
+        make(parts)
+    words, biased = parts.form.words, parts.kind_of_cost != ""
+    next_draw, step, plus, total_cost = parts.next_draw, parts.step, parts.plus, parts.total_cost
+    load, store = parts.load, parts.store
+
+    @parts.jit
     def launch(fast, lane, walker, arrays, steps):
         """Advance a walker from its own state or, if `origin` is not negative, from an entry of the pool."""
         state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy = arrays
@@ -151,7 +157,7 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
     launch.
     """
     variant = f"{form} {cost}"
-    launch = make_launch(processor(form, cost))
+    launch = make_launch(KernelParts(processor(variant), form, cost))
     threads = form.threads
 
     @njit(_nrt=False, variant=variant)
@@ -167,7 +173,7 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
     from .device import cuda_module
 
     cuda = cuda_module()
-    launch = make_launch(gpu(form, cost))
+    launch = make_launch(KernelParts(gpu(), form, cost))
     threads = form.threads
 
     def walk(walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps):

@@ -20,29 +20,17 @@ PLUS_TRIES = 32
 _MULTIPLIER = U64(6364136223846793005)
 
 
-def make_moves(parts: KernelParts) -> None:
-    """Add the moves of a layout: a flip of two terms or orbits, the second reversed if its matrix is, and a plus.
-
-    A plus splits two terms or orbits, of equal size, into three. The costs of terms are added up, too.
-    """
-    jit, form, biased, room = parts.jit, parts.form, parts.kind_of_cost != "", 32 * parts.form.masks
-    width, symmetric, paired, hashed = U32(form.width), form.symmetric, form.half > 0, form.planes > 1
-    unit = I32(3 if form.symmetric else 1)
+def make_terms(parts: KernelParts) -> None:
+    """Add functions shared by all moves: draws, slots and their values."""
+    jit, room, width = parts.jit, 32 * parts.form.masks, U32(parts.form.width)
     get, put, meets, note, leave = parts.get, parts.put, parts.meets, parts.note, parts.leave
-    sign_of, turn_sign, print_at = parts.sign_of, parts.turn_sign, parts.print_at
-    partner, active, cost, reversed_of = parts.partner, parts.active, parts.cost, parts.reversed_of
-    is_zero, zero, same, add, turn = parts.is_zero, parts.zero, parts.same, parts.add, parts.turn
+    sign_of, turn_sign = parts.sign_of, parts.turn_sign
+    is_zero, turn, zero = parts.is_zero, parts.turn, parts.zero
 
     @jit
     def next_draw(rng, walker):
         """Return the next state of a linear congruential generator with the walker's own increment."""
         return U64(rng * _MULTIPLIER + (U64(walker) * U64(2) + U64(1)))
-
-    @jit
-    def factors(fast, far, lane, own, f, g, e, slot):
-        """Return three values of a slot."""
-        a, b = get(fast, far, lane, own, f, slot), get(fast, far, lane, own, g, slot)
-        return a, b, get(fast, far, lane, own, e, slot)
 
     @jit
     def after(f):
@@ -79,10 +67,20 @@ def make_moves(parts: KernelParts) -> None:
                 slot = U32(n)
         return slot
 
-    make_orbits(parts)
-    terms_of, weight, reduce, into_cubes = parts.terms_of, parts.weight, parts.reduce, parts.into_cubes
 
-    @jit
+def make_step(parts: KernelParts) -> None:
+    """Add the function that tries a flip of two terms or of two orbits, the second reversed if its matrix is."""
+    form, biased = parts.form, parts.kind_of_cost != ""
+    symmetric, paired, hashed = form.symmetric, form.half > 0, form.planes > 1
+    unit = I32(3 if form.symmetric else 1)
+    get, put, meets, note, leave = parts.get, parts.put, parts.meets, parts.note, parts.leave
+    sign_of, turn_sign, print_at = parts.sign_of, parts.turn_sign, parts.print_at
+    partner, active, cost = parts.partner, parts.active, parts.cost
+    is_zero, same, add, turn = parts.is_zero, parts.same, parts.add, parts.turn
+    reversed_of, after, drop = parts.reversed_of, parts.after, parts.drop
+    terms_of, reduce, into_cubes = parts.terms_of, parts.reduce, parts.into_cubes
+
+    @parts.jit
     def step(fast, far, lane, own, halves, accept, draw):
         """Try a flip; return (event, change of the rank, change of the cost).
 
@@ -166,7 +164,16 @@ def make_moves(parts: KernelParts) -> None:
                 gone = I32(gone + into_cubes(fast, far, lane, own, j, a, unit))
         return I32(FLIP), gone, rise
 
-    @jit
+
+def make_plus(parts: KernelParts) -> None:
+    """Add the plus transition, which splits two terms or orbits, of equal size, into three."""
+    symmetric, room, paired = parts.form.symmetric, 32 * parts.form.masks, parts.form.half > 0
+    get, sign_of, turn_sign = parts.get, parts.sign_of, parts.turn_sign
+    same, add, next_draw, after = parts.same, parts.add, parts.next_draw, parts.after
+    is_live, set_value, free_slot = parts.is_live, parts.set_value, parts.free_slot
+    reversed_of, weight, reduce = parts.reversed_of, parts.weight, parts.reduce
+
+    @parts.jit
     def plus(fast, far, lane, own, rng, walker):
         """Split two terms into three; return (change of the rank, random state), 0 if no pair allows it.
 
@@ -196,8 +203,16 @@ def make_moves(parts: KernelParts) -> None:
             e, eq = after(g), after(gq)
             if mirrored:
                 g, e, gq, eq = e, g, eq, gq
-            a, b, c = factors(fast, far, lane, own, f, g, e, i)
-            aj, bj, cj = factors(fast, far, lane, own, q, gq, eq, j)
+            a, b, c = (
+                get(fast, far, lane, own, f, i),
+                get(fast, far, lane, own, g, i),
+                get(fast, far, lane, own, e, i),
+            )
+            aj, bj, cj = (
+                get(fast, far, lane, own, q, j),
+                get(fast, far, lane, own, gq, j),
+                get(fast, far, lane, own, eq, j),
+            )
             if paired and U32(draw >> U32(30)) & U32(1) != U32(0):
                 aj, bj, cj = reversed_of(aj), reversed_of(bj), reversed_of(cj)
             size = weight(fast, far, lane, own, i)
@@ -238,12 +253,21 @@ def make_moves(parts: KernelParts) -> None:
                     return size, rng
         return I32(0), rng
 
-    @jit
+
+def make_moves(parts: KernelParts) -> None:
+    """Add the moves of a layout, as functions for the kernel to call."""
+    for make in (make_terms, make_orbits, make_step, make_plus):
+        make(parts)
+    room, get, cost, is_live = 32 * parts.form.masks, parts.get, parts.cost, parts.is_live
+
+    @parts.jit
     def total_cost(fast, far, lane, own, halves):
         total = I32(0)
         for n in range(room):
             slot = U32(n)
             if is_live(fast, far, lane, own, slot):
-                a, b, c = factors(fast, far, lane, own, U32(0), U32(1), U32(2), slot)
+                a = get(fast, far, lane, own, U32(0), slot)
+                b = get(fast, far, lane, own, U32(1), slot)
+                c = get(fast, far, lane, own, U32(2), slot)
                 total = I32(total + cost(halves, U32(0), a, U32(1), b, U32(2), c))
         return total

@@ -7,6 +7,7 @@ arithmetic to uint64, so every result that must remain a word is wrapped.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,20 +20,34 @@ from .layout import Form
 U32, U64, I32 = np.uint32, np.uint64, np.int32
 
 
-class KernelParts(SimpleNamespace):
-    """The compiled functions that a kernel calls: each is an attribute with the function's own name, set by `jit`.
+@dataclass(frozen=True)
+class Primitives:
+    """The primitives of a device.
 
     Attributes:
-        form: the memory format of a walker.
-        kind_of_cost: one of `policy.COSTS`.
+        jit: decorator of functions that the kernel calls.
         popcount: returns the number of set bits of a uint32.
         differs: compares the halves of a word with two values, given their negatives; returns 1 in each half that
             differs.
     """
 
-    def __init__(self, compiled: Callable[..., Any], form: Form, kind_of_cost: str) -> None:
-        super().__init__(form=form, kind_of_cost=kind_of_cost)
-        self._compiled = compiled
+    jit: Callable[..., Any]
+    popcount: Callable[..., Any]
+    differs: Callable[..., Any]
+
+
+class KernelParts(SimpleNamespace):
+    """The compiled functions that a kernel calls: each is an attribute with the function's own name, set by `jit`.
+
+    Attributes:
+        popcount, differs: those of the primitives.
+        form: the memory format of a walker.
+        kind_of_cost: one of `policy.COSTS`.
+    """
+
+    def __init__(self, prims: Primitives, form: Form, kind_of_cost: str) -> None:
+        super().__init__(form=form, kind_of_cost=kind_of_cost, popcount=prims.popcount, differs=prims.differs)
+        self._compiled = prims.jit
 
     def jit(self, function: Callable[..., Any]) -> Any:
         """Compile a function, and store it as the attribute with its name; a decorator."""
@@ -41,29 +56,34 @@ class KernelParts(SimpleNamespace):
         return getattr(self, name)
 
 
-def processor(form: Form, kind_of_cost: str) -> KernelParts:
-    """Return the primitives of the processor, compiled by njit: the twin of the GPU."""
-    variant = f"{form} {kind_of_cost}"  # for the names of their machine code: which of all that the closures may become
-    njit: Any = numba.njit
-    parts = KernelParts(lambda function: njit(named(function, variant), _nrt=False), form, kind_of_cost)
+def processor(variant: str) -> Primitives:
+    """Return the primitives of the processor, compiled by njit: the twin of the GPU.
 
-    @parts.jit
+    Args:
+        variant: which of all that the closures may become these are, for the names of their machine code.
+    """
+
+    def jit(function: Callable[..., Any]) -> Any:
+        compiled: Any = numba.njit
+        return compiled(named(function, variant), _nrt=False)
+
+    @jit
     def popcount(word):
         word = U32(word - ((word >> U32(1)) & U32(0x55555555)))
         word = U32((word & U32(0x33333333)) + ((word >> U32(2)) & U32(0x33333333)))
         word = U32(U32(word + (word >> U32(4))) & U32(0x0F0F0F0F))
         return U32(U32(word * U32(0x01010101)) >> U32(24))
 
-    @parts.jit
+    @jit
     def differs(word, negative):
         low = (word + negative) & U32(0xFFFF)
         high = ((word >> U32(16)) + (negative >> U32(16))) & U32(0xFFFF)
         return U32(U32(low != U32(0)) | (U32(high != U32(0)) << U32(16)))
 
-    return parts
+    return Primitives(jit, popcount, differs)
 
 
-def gpu(form: Form, kind_of_cost: str) -> KernelParts:
+def gpu() -> Primitives:
     """Return the primitives of the GPU, compiled by numba.cuda; `differs` is two PTX and one machine instruction."""
     from .device import cuda_module
 
@@ -72,7 +92,9 @@ def gpu(form: Form, kind_of_cost: str) -> KernelParts:
     from numba.cuda.extending import intrinsic
 
     types = cuda.types
-    parts = KernelParts(lambda function: cuda.jit(device=True, forceinline=True)(function), form, kind_of_cost)
+
+    def jit(function: Callable[..., Any]) -> Any:
+        return cuda.jit(device=True, forceinline=True)(function)
 
     @intrinsic
     def differs(typingctx, word, negative):
@@ -84,9 +106,8 @@ def gpu(form: Form, kind_of_cost: str) -> KernelParts:
 
         return types.uint32(types.uint32, types.uint32), codegen
 
-    @parts.jit
+    @jit
     def popcount(word):
         return U32(cuda.popc(word))
 
-    parts.differs = differs
-    return parts
+    return Primitives(jit, popcount, differs)
