@@ -3,15 +3,18 @@
 A scheme that walks on invariant schemes found has one, but in the sparse basis of the catalogue it may be no reversal
 any more. Here it is found again, and the scheme is brought to bases in which it is the reversal, as walks on invariant
 schemes, and sums that start them, need it.
+
+A change of bases keeps the ranks of all sums of two factors. So products are told apart by these ranks, as the vertices
+of a graph are by the colours of their edges: each by its own ranks, then by how often it meets each kind of product,
+until nothing changes. Where products remain alike, one is mapped to each of the others in turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from itertools import islice
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db import Z2, Scheme
 from ...schemes_db.composition import oriented
@@ -22,36 +25,22 @@ from ..basis.shears import first_independent, inverse_modulo_2
 Bases = tuple[IntArray, IntArray, IntArray]
 """Matrices over GF(2) of the sides m, k and n, each its own inverse."""
 
-LONGEST, MOST_PAIRS = 5, 3_000_000
-"""Longest side whose involutions are listed, and the most pairs of those of two sides that are tried: sides 4 and 5
-have 2.2 million, which take a tenth of a second."""
+MOST_SYMMETRIES = 2_000
+"""Most permutations of the products that are looked at: the naive scheme has millions, 3x4x6:54 has 18."""
 
 
 def involutions(scheme: Scheme) -> Iterator[Bases]:
     """Yield the involutions (X, Y, Z) that permute the products of a full product's scheme over Z2, but the identity.
 
-    They map factors u, v, w to X u Y, Y v Z and X' w Z'. All pairs of involutions X and Y are tried, and Z is the
-    solution of linear equations. None are found of schemes of which too few products have a u of their own, nor of
-    formats with longer sides. Sides must be in increasing order.
+    They map factors u, v, w to X u Y, Y v Z and X' w Z'. None are found of schemes with more than MOST_SYMMETRIES
+    beyond these.
     """
-    m, k, n = scheme.target.shape
-    u, v, w = _bits(scheme)
-    if max(m, k) > LONGEST or len(involutory(m)) * len(involutory(k)) > MOST_PAIRS:
-        return
-    products = {one.tobytes() for one in _rows(u, v, w)}
-    keys = _words(u.reshape(scheme.rank, -1))
-    place = {key: r for r, key in enumerate(keys.tolist()) if np.count_nonzero(keys == key) == 1}
-    own = [r for r, key in enumerate(keys.tolist()) if key in place]
-    for x, y in _pairs(u, keys):
-        moved = _words((x @ u @ y % 2).reshape(scheme.rank, -1)).tolist()
-        if any(moved[r] not in place for r in own):
-            continue
-        images = [place[moved[r]] for r in own]
-        z = _solution((y @ v[own] % 2).reshape(-1, n), v[images].reshape(-1, n))
-        if z is None or all((one == np.eye(len(one))).all() for one in (x, y, z)):
-            continue
-        if {one.tobytes() for one in _rows(x @ u @ y % 2, y @ v @ z % 2, x.T @ w @ z.T % 2)} == products:
-            yield x, y, z
+    parts = _bits(scheme)
+    for image in islice(_permutations(_likeness(parts)), MOST_SYMMETRIES):
+        if (image[image] == np.arange(scheme.rank)).all() and (image != np.arange(scheme.rank)).any():
+            bases = _solution(parts, image)
+            if bases is not None:
+                yield bases
 
 
 def in_reversed_bases(scheme: Scheme, rng: np.random.Generator, most: int) -> list[Scheme]:
@@ -77,54 +66,110 @@ def in_reversed_bases(scheme: Scheme, rng: np.random.Generator, most: int) -> li
     return list(copies.values())
 
 
-@lru_cache(maxsize=8)
-def involutory(size: int) -> IntArray:
-    """Return (N, size, size): the matrices over GF(2) that are their own inverse, the identity first.
+def _likeness(parts: list[IntArray]) -> IntArray:
+    """Return (R, R): a number for the ranks of the sums of the factors of two products; the diagonal is of its own."""
+    kinds = 1 + max(min(part.shape[1:]) for part in parts)
+    count = len(parts[0])
+    code, own = np.zeros((count, count), dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for part in parts:
+        sums = part[:, None] ^ part
+        code = kinds * code + _ranks(sums.reshape(-1, *part.shape[1:])).reshape(count, count)
+        own = kinds * own + _ranks(part)
+    code[np.diag_indices(count)] = kinds**3 + own
+    return code
 
-    They are 1 + D with D D = 0, and such a D of rank r + 1 is one of rank r and one of rank 1 more.
+
+def _ranks(stack: IntArray) -> IntArray:
+    """Return (N,): the ranks over GF(2) of matrices (N, a, b)."""
+    rows = stack @ (np.int64(1) << np.arange(stack.shape[2], dtype=np.int64))  # (N, a): a word a row
+    ranks = np.zeros(len(rows), dtype=np.int64)
+    for bit in range(stack.shape[2]):
+        has = (rows >> bit) & 1 == 1
+        pivots = np.take_along_axis(rows, has.argmax(axis=1)[:, None], axis=1)
+        rows = np.where(has, rows ^ pivots, rows)  # the pivot becomes zero
+        ranks += has.any(axis=1)
+    return ranks
+
+
+def _permutations(likeness: IntArray) -> Iterator[IntArray]:
+    """Yield (R,) for every permutation that keeps a matrix (R, R): the image of each place."""
+    yield from _matched(likeness, np.zeros((2, len(likeness)), dtype=np.int64))
+
+
+def _matched(likeness: IntArray, colours: IntArray) -> Iterator[IntArray]:
+    """Yield the permutations that also map places of a colour (2, R) in the first row to those of it in the second."""
+    refined = _refined(likeness, colours)
+    if refined is None:
+        return
+    before, after = refined
+    sizes = np.bincount(before)
+    if sizes.max() == 1:
+        yield np.argsort(after)[before]
+        return
+    colour = np.where(sizes > 1, sizes, len(before) + 1).argmin()
+    for image in np.flatnonzero(after == colour):
+        marked = refined.copy()
+        marked[0, (before == colour).argmax()] = marked[1, image] = len(sizes)
+        yield from _matched(likeness, marked)
+
+
+def _refined(likeness: IntArray, colours: IntArray) -> IntArray | None:
+    """Return colours (2, R) that tell places apart by what they are like to those of each colour.
+
+    None if the two rows differ in how many places have a colour.
     """
-    vectors = np.array(list(np.ndindex(*[2] * size)), dtype=np.int64)[1:]
-    outer = vectors[:, None, :, None] * vectors[None, :, None, :]
-    ones = outer[vectors @ vectors.T % 2 == 0]
-    level = np.zeros((1, size, size), dtype=np.int64)
-    found = [level]
-    for _ in range(size // 2):
-        sums = (level[:, None] + ones[None]).reshape(-1, size, size) % 2
-        nilpotent = sums[~(sums @ sums % 2).any(axis=(1, 2))]
-        seen = np.concatenate(found).reshape(-1, size * size)
-        distinct = np.unique(nilpotent.reshape(-1, size * size), axis=0)
-        level = distinct[~np.isin(_words(distinct), _words(seen))].reshape(-1, size, size)
-        found.append(level)
-    matrices = (np.concatenate(found) + np.eye(size, dtype=np.int64)) % 2
-    matrices.setflags(write=False)
-    return matrices
+    while True:
+        seen = np.sort(likeness * (2 * len(likeness)) + colours[:, None, :], axis=2)  # (2, R, R)
+        keys = np.concatenate([colours[:, :, None], seen], axis=2).reshape(-1, len(likeness) + 1)
+        finer = np.unique(keys, axis=0, return_inverse=True)[1].reshape(colours.shape)
+        if (np.sort(finer[0]) != np.sort(finer[1])).any():
+            return None
+        if finer.max() == colours.max():
+            return finer
+        colours = finer
 
 
-def _pairs(u: IntArray, keys: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
-    """Yield the involutions X and Y for which every X u Y is a factor, too."""
-    m, k = u.shape[1:]
-    present = np.zeros(1 << (m * k), dtype=bool)
-    present[keys] = True
-    lefts, rights = involutory(m), involutory(k)
-    vectors = (np.arange(1 << k)[:, None] >> np.arange(k)) & 1
-    times = _words((vectors @ rights % 2).reshape(-1, k)).reshape(len(rights), 1 << k)  # [Y, row]: the word of row Y
-    shifts = k * np.arange(m)
-    for left in lefts:
-        rows = _words((left @ u % 2).reshape(-1, k)).reshape(-1, m)
-        alive = np.arange(len(rights))
-        for row in rows:
-            alive = alive[present[(times[alive][:, row] << shifts).sum(axis=1)]]
-            if not len(alive):
-                break
-        yield from ((left, rights[y]) for y in alive.tolist())
-
-
-def _solution(left: IntArray, right: IntArray) -> IntArray | None:
-    """Return the one matrix Z that could solve left Z = right, or None if the rows of `left` do not determine one."""
-    chosen = first_independent(_words(left).tolist())
-    if len(chosen) < left.shape[1]:
+def _solution(parts: list[IntArray], image: IntArray) -> Bases | None:
+    """Return the involutions that map every product to its image, None if there are none or several."""
+    u, v, w = parts
+    sizes = u.shape[1], u.shape[2], v.shape[2]
+    starts = np.cumsum([0, *(size * size for size in sizes)])
+    x, y, z = (
+        start + np.arange(size * size).reshape(size, size) for start, size in zip(starts[:-1], sizes, strict=True)
+    )
+    pivots: dict[int, int] = {}
+    unknowns = int(starts[-1])
+    for r, s in enumerate(image.tolist()):
+        for word in (
+            *_equations(x, u[r], u[s], y),  # X u = u' Y
+            *_equations(y, v[r], v[s], z),  # Y v = v' Z
+            *_equations(x.T, w[r], w[s], z.T),  # X' w = w' Z'
+        ):
+            while word and word.bit_length() in pivots:
+                word ^= pivots[word.bit_length()]
+            if word:
+                pivots[word.bit_length()] = word
+        if len(pivots) == unknowns:
+            return None
+    if len(pivots) != unknowns - 1:
         return None
-    return inverse_modulo_2(left[chosen]) @ right[chosen] % 2
+    bits = np.zeros(unknowns, dtype=np.int64)
+    for place in range(unknowns):  # a pivot's unknown is the sum of lower ones; the free one is 1
+        lower = [low for low in range(place) if pivots.get(place + 1, 0) >> low & 1]
+        bits[place] = bits[lower].sum() % 2 if place + 1 in pivots else 1
+    found = bits[x], bits[y], bits[z]
+    return found if all((one @ one % 2 == np.eye(len(one))).all() for one in found) else None
+
+
+def _equations(left: IntArray, before: IntArray, after: IntArray, right: IntArray) -> Iterator[int]:
+    """Yield words, a bit an unknown, that say L before = after R for matrices of the unknowns' numbers."""
+    for i in range(before.shape[0]):
+        for j in range(before.shape[1]):
+            places = [*left[i, before[:, j] == 1].tolist(), *right[after[i] == 1, j].tolist()]
+            word = 0
+            for place in places:
+                word ^= 1 << place
+            yield word
 
 
 def _exchanges_most(matrix: IntArray) -> bool:
@@ -151,11 +196,6 @@ def _bits(scheme: Scheme) -> list[IntArray]:
     m, k, n = scheme.target.shape
     shapes = (m, k), (k, n), (m, n)
     return [part.dense.reshape(-1, *shape) % 2 for part, shape in zip(scheme.factors, shapes, strict=True)]
-
-
-def _rows(u: IntArray, v: IntArray, w: IntArray) -> npt.NDArray[np.uint8]:
-    """Return (R, bits): the factors of each product side by side."""
-    return np.concatenate([part.reshape(len(part), -1) for part in (u, v, w)], axis=1).astype(np.uint8)
 
 
 def _words(bits: IntArray) -> IntArray:
