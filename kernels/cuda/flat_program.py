@@ -56,25 +56,25 @@ KEPT = 256
 """Maximum number of cached results computed from programs."""
 
 
-def kept(key: tuple[object, ...], make: Callable[[], Made]) -> Made:
-    """Return the result of `make`, cached by key; the last KEPT are stored. `key` contains a program's digest."""
-    with _lock:  # flattening three levels takes a while: a second thread would repeat it
-        if key not in _kept:
-            _kept[key] = make()
-        _kept.move_to_end(key)
-        while len(_kept) > KEPT:
-            _kept.popitem(last=False)
-        made: Made = _kept[key]
-        return made
+def per_program(make: Callable[..., Made]) -> Callable[..., Made]:
+    """Return make(program, *others), cached by the digest of the program and the others; the last KEPT are stored."""
+
+    def kept(program: Program, *others: object) -> Made:
+        key = make, program.digest, others
+        with _lock:  # flattening three levels takes a while: a second thread would repeat it
+            if key not in _kept:
+                _kept[key] = make(program, *others)
+            _kept.move_to_end(key)
+            while len(_kept) > KEPT:
+                _kept.popitem(last=False)
+            made: Made = _kept[key]
+            return made
+
+    return kept
 
 
-def flat_program(program: Program) -> FlatProgram:
-    """Return the flat form of a program; cached.
-
-    Raises:
-        PlanError: as `FlatProgram`.
-    """
-    return kept(("flat", program.digest), lambda: FlatProgram(program))
+flat_program = per_program(FlatProgram)
+"""The flat form of a program, cached."""
 
 
 def reason_against(program: Program, dtype: str) -> str | None:

@@ -18,7 +18,7 @@ from ...schemes_db.program import Program
 from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Scale
-from .flat_program import flat_program, kept
+from .flat_program import flat_program, per_program
 from .float16_pairs import (
     ALIGNED,
     LONG,
@@ -187,13 +187,8 @@ class PairsProduct:
         return plain, exact, shared.repeat(blocks)[:lines]
 
 
-def pairs_by_level(program: Program) -> PairsProduct:
-    """Return the products by a program, cached with its kernels.
-
-    Raises:
-        PlanError: as `PairsProduct`.
-    """
-    return kept(("split", program.digest), lambda: PairsProduct(program))
+pairs_by_level = per_program(PairsProduct)
+"""The products by a program, cached with its kernels."""
 
 
 def pairs_arithmetic(by_level: PairsProduct | None = None) -> PackedArithmetic:

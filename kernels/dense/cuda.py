@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cuda.cost_model import CudaCostModel, instant_reason, missing_rates
+from ..cuda.executor import VendorExecutor
 from ..cuda.flat_program import reason_against
 from ..cuda.int8 import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.launch import on_current_gpu
@@ -19,7 +20,6 @@ from ..cuda.packed_product import packed_executor
 from ..cuda.shape import MAX_PIECES, Shape, block_sizes
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_accelerator
-from ..cuda.vendor import VendorExecutor
 from ..overflow import range_reason
 from ..planning.limits import margin
 from ..planning.machine import Machine

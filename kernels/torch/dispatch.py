@@ -8,9 +8,9 @@ from typing import Any, cast
 from ...errors import PlanError
 from ..arrays import Tensor
 from ..cuda.dtypes import allows_tf32, dense_precision
+from ..cuda.executor import VendorExecutor
 from ..cuda.machine import index_of, require_device
 from ..cuda.requests import request_of
-from ..cuda.vendor import VendorExecutor
 from ..learning import Mode, allowed, mode
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
@@ -67,7 +67,7 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
         request = request_of(a, b, precision, static=None if packed is None else "B", max_abs=recipe.max_abs)
         plan = recipe_plan(recipe, request, index)
         if recipe.levels and a.is_cuda:
-            from ..cuda.foreground import compile_now  # the code of schemes is slow to import
+            from ..cuda.bench import compile_now  # the code of schemes is slow to import
 
             compile_now(plan)
         found = plan_cache.put(key, (plan.build(), request))

@@ -6,6 +6,7 @@ Gradients of a Kronecker-sparse factor are an operator of their own, `lcma::stru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from ..structured.pattern import Pattern
 from ..structured.rewrites import DENSE
 from ..structured.strategy import TRANSPOSED
 from ..structured.transposition import batch_last
-from .bilinear import LIBRARY, define_bilinear, define_multilinear, define_opaque, is_eager, is_plain, register_autocast
+from .bilinear import LIBRARY, define_multilinear, define_opaque, is_eager, is_plain, register_autocast
 from .flops import flop_formula
 from .processor import as_array
 from .structured_products import Options, arithmetic_on_gpu, gpu_request, run
@@ -125,11 +126,19 @@ def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: A
     if all(dim is None for dim in dims[1]):
         columns = x.movedim(dims[0], 1)  # (cols, batch, n)
         return _mm(columns.flatten(1), factors, *options).unflatten(1, columns.shape[1:]), 1
-    found = []
-    for place in range(info.batch_size):
-        some = [w if dim is None else w.select(dim, place) for w, dim in zip(factors, dims[1], strict=True)]
-        found.append(_mm(x if dims[0] is None else x.select(dims[0], place), some, *options))
-    return torch.stack(found), 0
+    return _one_by_one(_mm, info, dims, x, factors, *options)
+
+
+def _one_by_one(op: Callable[..., Tensor], info: Any, dims: Any, *arguments: Any) -> tuple[Tensor, int]:
+    """Call an operator once for each place of what vmap maps, and stack the results."""
+
+    def part(x: Any, dim: Any, place: int) -> Any:
+        if isinstance(x, list):
+            return [part(one, along, place) for one, along in zip(x, dim, strict=True)]
+        return x if dim is None else x.select(dim, place)
+
+    parts = (map(part, arguments, dims, [place] * len(dims)) for place in range(info.batch_size))
+    return torch.stack([op(*some) for some in parts]), 0
 
 
 def _under_autocast(cast: Callable[[Tensor], Tensor], x: Tensor, factors: list[Tensor], *options: Any) -> Tensor:
@@ -228,45 +237,29 @@ def _is_transposed(grad: Tensor, structure: FactorChain, options: Options) -> bo
 
 
 def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, precision: str | None = None) -> Tensor:
-    def one(left: Tensor, right: Tensor) -> Tensor:
-        if left.is_cuda:
-            with vendor_precision(arithmetic_on_gpu(left, precision).name):
-                return outer_tensors(left, right, a, d)
-        found = torch.from_numpy(outer_blocks(as_array(left), as_array(right), a, d))
-        return found.to(grad.dtype)
-
-    if grad.device.type not in ("cpu", "cuda"):
+    """Compute dW (a, d, b, c) of dY (a b d, n) and X (a c d, n)."""
+    if grad.is_cuda:
+        with vendor_precision(arithmetic_on_gpu(grad, precision).name):
+            return outer_tensors(grad, x, a, d)
+    if grad.device.type != "cpu":
         raise PlanError(f"products by factors run on cpu and cuda, not on {grad.device}; move them with .to")
-    if grad.dim() == 2 and x.dim() == 2:
-        return one(grad, x)
-    left, right = (y.reshape(-1, *y.shape[-2:]) for y in (grad, x))
-    count = max(len(left), len(right))
-    return torch.stack([one(left[min(i, len(left) - 1)], right[min(i, len(right) - 1)]) for i in range(count)])
+    return torch.from_numpy(outer_blocks(as_array(grad), as_array(x), a, d)).to(grad.dtype)
 
 
 def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, precision: str | None = None) -> Tensor:
-    leading = torch.broadcast_shapes(grad.shape[:-2], x.shape[:-2])
-    return grad.new_empty((*leading, a, d, grad.shape[-2] // (a * d), x.shape[-2] // (a * d)))
+    return grad.new_empty((a, d, grad.shape[0] // (a * d), x.shape[0] // (a * d)))
 
 
 def _outer_gradients(
-    grad: Tensor, x: Tensor, options: Sequence[Any], cotangent: Tensor, needs: tuple[bool, bool]
+    tensors: Sequence[Tensor], options: Sequence[Any], cotangent: Tensor, needs: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of dW = dY X^T by blocks: with V in place of dW, V X* and V^T dY*."""
-    precision = options[-1]
-    of_grad = _by_factor(x.conj(), cotangent, precision) if needs[0] else None
-    return of_grad, _by_factor(grad.conj(), cotangent.mT, precision) if needs[1] else None
+    grad, x = tensors
 
+    def product(of: Tensor, weights: Tensor) -> Tensor:
+        return _multiply(of.conj(), [weights], structure_of_factor(weights), (False, None, options[-1]))
 
-def _by_factor(x: Tensor, weights: Tensor, precision: str | None) -> Tensor:
-    """Compute K X for x (..., cols, n) and parameters (..., a, d, b, c), whose leading sizes vmap has added."""
-    if x.dim() == 2 and weights.dim() == 4:
-        return _multiply(x, [weights], structure_of_factor(weights), (False, None, precision))
-    leading = torch.broadcast_shapes(x.shape[:-2], weights.shape[:-4])
-    matrices = x.expand(*leading, *x.shape[-2:]).flatten(0, -3)
-    several = weights.expand(*leading, *weights.shape[-4:]).flatten(0, -5)
-    products = [_by_factor(*pair, precision) for pair in zip(matrices, several, strict=True)]
-    return torch.stack(products).unflatten(0, leading)
+    return product(x, cotangent) if needs[0] else None, product(grad, cotangent.mT) if needs[1] else None
 
 
 def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
@@ -285,13 +278,10 @@ def structure_of_factor(weights: Any) -> KroneckerSparse:
     return KroneckerSparse.of(Pattern(a, b, c, d))
 
 
-_outer = define_bilinear(
-    "structured_outer(Tensor grad, Tensor x, int a, int d, str? precision=None) -> Tensor",
-    _run_outer,
-    _fake_outer,
-    _outer_gradients,
-    exact_strides=True,
-)
+OUTER = "structured_outer(Tensor grad, Tensor x, int a, int d, str? precision=None) -> Tensor"
+
+_outer = define_multilinear(OUTER, _run_outer, _fake_outer, _outer_gradients, exact_strides=True)
+torch.library.register_vmap("lcma::structured_outer", partial(_one_by_one, _outer), lib=LIBRARY)
 
 
 @flop_formula(torch.ops.lcma.structured_outer)

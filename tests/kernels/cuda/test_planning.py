@@ -14,9 +14,8 @@ from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Take, Val
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.cuda import machine
 from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.estimate import completed, device_profile
+from lcma.kernels.cuda.estimate import NAME, completed, device_profile, h200
 from lcma.kernels.cuda.flat_program import flat_program
-from lcma.kernels.cuda.h200 import NAME, h200
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.cuda.shape import Shape
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
