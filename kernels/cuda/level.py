@@ -61,14 +61,13 @@ class CudaLevel:
         if self.has_halves and method is not CudaMethod.BATCHED:
             raise PlanError(f"half products are run in batches, not by {method}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
-        maps, nests = self.flat.maps, nests_of(program)
-        sides = (target.a, self.flat.left, maps.left_blocks), (target.b, self.flat.right, maps.right_blocks)
+        nests, (*operands, result) = nests_of(program), self.flat.sides
         self.left, self.right = (
             Combination(linear, Direction.TO_STACK, blocks, tuple(kinds[i][j] for i, j in blocks), nest=nest, **own)
-            for (kinds, linear, blocks), nest, own in zip(sides, nests[:2], others[:2], strict=True)
+            for kinds, (linear, blocks), nest, own in zip((target.a, target.b), operands, nests, others, strict=False)
         )
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()
-        self.merge = merge_of(self.flat.merge, maps.stored, target.c, slabs=needed, nest=nests[2], **others[2])
+        self.merge = merge_of(*result, target.c, slabs=needed, nest=nests[2], **others[2])
         self.rank = self.flat.rank
         self.blocks = lru_cache(maxsize=64)(self._blocks_of)
 

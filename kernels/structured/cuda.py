@@ -19,7 +19,7 @@ from .decode import PRICES as DECODE_PRICES
 from .executor import Product
 from .mixing import mixing_reason, multiply_mixed
 from .rewrites import BY_HALVES, DENSE, WIDENED
-from .scalar import fused_reason, gather_reason, multiply_gathered, multiply_in_pairs
+from .scalar import fused_reason, gather_reason, launches_of, multiply_launches
 from .split import multiply_split, split_reason
 from .strategy import (
     DECODE,
@@ -35,7 +35,6 @@ from .strategy import (
 )
 from .tiles import (
     TILES,
-    FactorProduct,
     factor_by_factor,
     multiply_tiled,
     tile_choices,
@@ -131,12 +130,11 @@ class CudaStructured(StructuredStrategy):
         if self.name == TILED and isinstance(structure, Blast):
             return partial(multiply_mixed, structure)
         patterns = structure.patterns
-        if self.name == FUSED:
-            return partial(multiply_in_pairs, patterns, dtype)
-        tiled = partial(_tiled, dtype, _choice(candidate))
-        by_name: dict[str, FactorProduct] = {TILED: tiled, GATHER: multiply_gathered, BY_HALVES: multiply_split}
-        if self.name in by_name:
-            return partial(factor_by_factor, by_name[self.name], patterns)
+        if self.name in (GATHER, FUSED):
+            return partial(multiply_launches, launches_of(patterns, request.n, dtype, self.name == FUSED), patterns)
+        if self.name in (TILED, BY_HALVES):
+            tiled = partial(_tiled, dtype, _choice(candidate))
+            return partial(factor_by_factor, tiled if self.name == TILED else multiply_split, patterns)
         return view_chain(
             self.rewritten_chain(request)[0], *(first and request.n > 1 for first in batch_first(request))
         ).run

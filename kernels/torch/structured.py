@@ -58,20 +58,13 @@ def structured_mm(
     return op(x, list(factors), structure.text, last, strategy, precision)
 
 
-def multiply_factors(
-    x: Tensor,
-    factors: Sequence[Tensor],
-    structure: FactorChain,
-    last: bool,
-    strategy: str | None,
-    precision: str | None,
-) -> Tensor:
+def multiply_factors(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
     """Compute W X as `structured_mm`: a list of patterns factor by factor, whose results autograd stores."""
     if isinstance(structure, KroneckerSparse):
         for place in range(len(factors) - 1, 0, -1):
-            x = structured_mm(x, [factors[place]], structure.singles[place], False, strategy, precision)
+            x = structured_mm(x, [factors[place]], structure.singles[place], False, *options[1:])
         structure, factors = structure.singles[0], factors[:1]
-    return structured_mm(x, factors, structure, last, strategy, precision)
+    return structured_mm(x, factors, structure, *options)
 
 
 def dense_where_faster(
@@ -172,7 +165,7 @@ def gradients(
     if needs[0]:
         other, turned, order = structure.transpose([one.conj() for one in factors])
         given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
-        of_x = _multiply(given, [one.contiguous() for one in turned], other, options)  # repeats are of contiguous ones
+        of_x = structured_mm(given, [one.contiguous() for one in turned], other, *options)  # repeats: contiguous ones
     found: list[Tensor | None] = [None] * len(factors)
     if any(needs[1:]):
         sums = factor_gradients(structure, x, factors, grad)
@@ -215,16 +208,18 @@ def _kronecker(
     """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
     precision = options[2]
     other, (adjoint,), _ = structure.transpose([weights.conj()])
-    multiply, sum_outer = _multiply, _outer
-    if grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights):
-        multiply, sum_outer = run, _run_outer
-        if all(needs) and _is_transposed(grad, other, options):
-            if tensor_layout(x) is Layout.COLUMNS:
-                with vendor_precision(arithmetic_on_gpu(grad, precision).name):
-                    return transposed_gradients(grad, x, weights)
-            grad = batch_last(grad)
-    grad_x = multiply(grad, [adjoint], other, options) if needs[0] else None
-    grad_w = sum_outer(grad, x.conj(), *weights.shape[:2], precision) if needs[1] else None
+    at_once = grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights)
+    if at_once and all(needs) and _is_transposed(grad, other, options):
+        if tensor_layout(x) is Layout.COLUMNS:
+            with vendor_precision(arithmetic_on_gpu(grad, precision).name):
+                return transposed_gradients(grad, x, weights)
+        grad = batch_last(grad)
+    grad_x = grad_w = None
+    if needs[0]:
+        grad_x = run(grad, [adjoint], other, options) if at_once else structured_mm(grad, [adjoint], other, *options)
+    if needs[1]:
+        (a, d), sum_outer = weights.shape[:2], _run_outer if at_once else _outer
+        grad_w = sum_outer(grad, x.conj(), a, d, precision)
     return grad_x, grad_w
 
 
@@ -257,17 +252,9 @@ def _outer_gradients(
     grad, x = tensors
 
     def product(of: Tensor, weights: Tensor) -> Tensor:
-        return _multiply(of.conj(), [weights], structure_of_factor(weights), (False, None, options[-1]))
+        return structured_mm(of.conj(), [weights], structure_of_factor(weights), precision=options[-1])
 
     return product(x, cotangent) if needs[0] else None, product(grad, cotangent.mT) if needs[1] else None
-
-
-def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
-    """Compute W X, by the operator unless nothing records or transforms the product."""
-    if is_eager(x, *factors):
-        return run(x, factors, structure, options)
-    product: Tensor = torch.ops.lcma.structured_mm(x, list(factors), structure.text, *options)
-    return product
 
 
 def structure_of_factor(weights: Any) -> KroneckerSparse:

@@ -217,8 +217,7 @@ def of_small_blocks():
         for patterns in SCALAR:
             x, out = ordered(patterns[-1].cols, first, dtype), ordered(patterns[0].rows, first, dtype)
             weights = [blank(one.a, one.d, one.b, one.c, dtype=dtype) for one in patterns]
-            single = partial(scalar.multiply_gathered, weights[0], patterns[0], x, out)
-            call = single if len(patterns) == 1 else partial(scalar.multiply_fused, weights, patterns, x, out)
+            call = partial(scalar.multiply_small, weights, patterns, x, out)
             yield case(f"{''.join(map(str, patterns))} {dtype} first {first}", call)
 
 
@@ -235,12 +234,8 @@ def of_moves():
         height, width, _ = transposition.TILES[size]
         # The exchange that makes both sides contiguous; 16 bytes are a thread's whole access.
         shared = height * width * size if size < 16 else 0
-        for order, move, of in (
-            ("natural", transposition.gather_transposed, (1, 1)),
-            ("gathers", transposition.gather_transposed, (16, 6)),
-            ("scatters", transposition.scatter_transposed, (16, 6)),
-        ):
-            yield case(f"{size} bytes, {order}", partial(move, x, x, *of), shared=shared)
+        for order, of in (("natural", (1, 1)), ("gathers", (16, 6)), ("scatters", (16, 6, True))):
+            yield case(f"{size} bytes, {order}", partial(transposition.transpose, x, x, *of), shared=shared)
 
 
 def of_mixing_and_decode():
