@@ -84,8 +84,7 @@ def row_multiple(dtype: str, k: Any, n: Any) -> npt.NDArray[np.int64]:
     """Return the bytes, at most SEGMENT, that rows of A (k) and of B and C (n) are multiples of."""
     item = itemsize(dtype)
     k, n = (np.asarray(x, dtype=np.int64) * item for x in (k, n))
-    found: npt.NDArray[np.int64] = np.gcd(np.gcd(k, n), SEGMENT)
-    return found
+    return np.gcd(np.gcd(k, n), SEGMENT)
 
 
 def instant_reason(request: Request, seconds: float) -> str | None:

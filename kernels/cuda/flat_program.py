@@ -73,8 +73,7 @@ def per_program(make: Callable[..., Made]) -> Callable[..., Made]:
             _kept.move_to_end(key)
             while len(_kept) > KEPT:
                 _kept.popitem(last=False)
-            made: Made = _kept[key]
-            return made
+            return _kept[key]
 
     return kept
 

@@ -16,8 +16,7 @@ from .pattern import Pattern
 def support(pattern: Pattern) -> npt.NDArray[np.bool_]:
     """Return I_a (x) 1_{b x c} (x) I_d, (rows, cols)."""
     inner = np.kron(np.ones((pattern.b, pattern.c), bool), np.eye(pattern.d, dtype=bool))
-    found: npt.NDArray[np.bool_] = np.kron(np.eye(pattern.a, dtype=bool), inner)
-    return found
+    return np.kron(np.eye(pattern.a, dtype=bool), inner)
 
 
 def dense_factor(weights: Array, pattern: Pattern) -> Array:

@@ -83,18 +83,18 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
     known: LearningExecutor | None = plan_cache.entries.get(key)
     if known is not None and known.lent > 0:
         known.lent -= 1
-        return cast(Tensor, cast(Any, known.loan)(a, b))
+        return cast(Any, known.loan)(a, b)
     if a.dim() > 2 and b.dim() == 2:
         return automatic(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[1])
     learning: LearningExecutor | None = plan_cache.get(key)
     repeated = None if learning is None else learning.repeats() or (learning if allowed() else None)
     if learning is not None and repeated is not None:
         learning.lend()
-        return cast(Tensor, repeated.again(a, b))
+        return repeated.again(a, b)
     executor = recipe_executor(_AUTO, a, b)
     if isinstance(executor, LearningExecutor):
         plan_cache.put(key, executor)
-    return cast(Tensor, executor.run(a, b))
+    return executor.run(a, b)
 
 
 def _learning(key: Any, recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None) -> Executor | None:
@@ -122,8 +122,7 @@ def run(recipe: ProductRecipe, a: Tensor, b: Tensor, out: Tensor | None = None, 
     executor = recipe_executor(recipe, a, b, packed)
     if packed is not None and getattr(executor, "prepares", False) and cast(Any, executor).fits(packed):
         return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
-    result: Tensor = executor.run(a, b, out)
-    return result
+    return executor.run(a, b, out)
 
 
 def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Tensor] | None:

@@ -152,8 +152,7 @@ class FactoredLinear(PackedModule):
 
     def dense(self) -> Tensor:
         """Return the weight (out_features, in_features)."""
-        found: Tensor = self.structure.dense(self.weights())
-        return found
+        return self.structure.dense(self.weights())
 
     def pack(self, rows: int, max_extra_bytes: int) -> bool:
         """Store the dense weight for calls without gradients, if the planner takes it for so many inputs.

@@ -53,8 +53,7 @@ def _kinds(mask: Any) -> Tensor:
         return torch.from_numpy(kinds_of(mask))
     if mask.ndim != 2 or mask.dtype != torch.bool:
         raise PlanError(f"mask must be a 2-d boolean tensor or rows of letters, not {mask.ndim}-d {mask.dtype}")
-    kinds: Tensor = mask.to("cpu", torch.int8)
-    return kinds
+    return mask.to("cpu", torch.int8)
 
 
 def _run(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:

@@ -86,8 +86,7 @@ def dense_where_faster(
     if decision_for(request, strategy=strategy).plan.candidate.strategy != DENSE:
         return None
     wide = [one.detach().to(torch.promote_types(one.dtype, torch.float32)) for one in factors]
-    weight: Tensor = structure.dense(wide).to(first.dtype).contiguous()
-    return weight
+    return structure.dense(wide).to(first.dtype).contiguous()
 
 
 def _run(
