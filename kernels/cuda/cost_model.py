@@ -40,9 +40,7 @@ Floats = npt.NDArray[np.float64]
 
 def mode_of(method: str | None = None, count: int = 1) -> str:
     """Return the mode of a profile's rates: one product, or a stack of so many."""
-    if method is None:
-        return "whole"
-    return f"{method} {count}"
+    return "whole" if method is None else f"{method} {count}"
 
 
 def wave_efficiency(dtype: str, m: Any, k: Any, n: Any, count: Any, units: int) -> Floats:

@@ -23,7 +23,7 @@ from .flat_program import FlatProgram, flat_program, nests_of, per_program
 from .launch import ALIGNMENT, Repeated
 from .naive import combine, takes_triton
 from .repeated_product import RepeatedProduct
-from .shape import SEGMENT, BatchPiece, Shape
+from .shape import SEGMENT, BatchPiece, batch_pieces, blocks_of
 from .stack import multiply_stack
 
 
@@ -73,7 +73,7 @@ class CudaLevel:
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
         """Return the sizes of a block of A, B and C, padding included."""
-        return Shape.blocks_of((m, k, n), itemsize, self.target)
+        return blocks_of((m, k, n), itemsize, self.target)
 
     @property
     def kinds(self) -> dict[ProductKind, int]:
@@ -115,8 +115,7 @@ class CudaLevel:
         if pieces == 1:
             self._piece(a, right, out, prepared)
             return
-        shape = Shape(m, a.shape[2], n, str(a.dtype).removeprefix("torch."), items, a.shape[0], right.shape[0])
-        for piece in shape.pieces(self.target, pieces):
+        for piece in batch_pieces(items, m, a.element_size(), self.target, pieces):
             some = out[piece.items, piece.rows]
             self._piece(_items(a, piece)[:, piece.rows], _items(right, piece), some, prepared)
 

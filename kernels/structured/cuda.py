@@ -33,15 +33,7 @@ from .strategy import (
     batch_first,
     chain_in,
 )
-from .tiles import (
-    TILES,
-    factor_by_factor,
-    multiply_tiled,
-    tile_choices,
-    tile_of,
-    tiled_reason,
-    triton_reason,
-)
+from .tiles import TILES, factor_by_factor, multiply_tiled, tile_choices, tile_of, tiled_reason, triton_reason
 from .transposition import multiply_transposed, transposed_reason
 from .views import buffer_rows, padded, view_chain
 

@@ -26,7 +26,8 @@ SMALL = 1 << 28
 At 50 Tflop/s, the rate of an H100 in strict float32, it takes 11 us.
 """
 
-_AUTO = ProductRecipe()
+FREE = ProductRecipe()
+"""The recipe that leaves everything to the planner."""
 
 
 def recipe_plan(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan:
@@ -54,7 +55,7 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
     dtype = str(a.dtype).removeprefix("torch.")
     if not recipe.levels and dtype not in (*CUDA_DTYPES, INT8):
         return VendorExecutor()  # dtypes that only the vendor supports
-    if recipe == _AUTO and dtype != INT8 and packed is None and a.shape[-2] * b.numel() < SMALL:
+    if recipe == FREE and dtype != INT8 and packed is None and a.shape[-2] * b.numel() < SMALL:
         return VendorExecutor()
     precision, index = dense_precision(a, recipe.precision), index_of(a.device)
     now = mode() if recipe.is_free and packed is None else Mode.FROZEN
@@ -91,7 +92,7 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
     if learning is not None and repeated is not None:
         learning.lend()
         return repeated.again(a, b)
-    executor = recipe_executor(_AUTO, a, b)
+    executor = recipe_executor(FREE, a, b)
     if isinstance(executor, LearningExecutor):
         plan_cache.put(key, executor)
     return executor.run(a, b)

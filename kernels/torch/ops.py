@@ -264,7 +264,7 @@ def _is_the_vendors(a: Tensor, b: Tensor) -> bool:
         return False
     if a.dim() > 2 and b.dim() == 2:
         a = a.detach().reshape(-1, a.shape[-1])
-    executor = dispatch.recipe_executor(_AUTO, a, b)
+    executor = dispatch.recipe_executor(dispatch.FREE, a, b)
     if isinstance(executor, LearningExecutor):
         return executor.left_to("vendor")
     return isinstance(executor, dispatch.VendorExecutor)
@@ -283,6 +283,3 @@ def _is_processors(a: Tensor, b: Tensor) -> bool:
         learning = learning_executor(request, wait=False)
         return learning is None or learning.left_to("torch")
     return plan_and_executor(request)[0].candidate.strategy == "vendor"
-
-
-_AUTO = ProductRecipe()

@@ -158,7 +158,8 @@ def test_without_a_driver_nothing_is_exchanged(monkeypatch):
     captures._exchange.cache_clear()
     monkeypatch.setattr(captures.ctypes, "CDLL", missing)
     with captures.beside_captures():
-        assert captures._exchange() is None
+        assert captures._exchange()(mode := ctypes.c_int(2)) is None
+        assert mode.value == 2
     captures._exchange.cache_clear()
 
 
