@@ -212,8 +212,12 @@ def _items(x: Tensor, piece: BatchPiece) -> Tensor:
     return x if x.shape[0] == 1 else x[piece.items]
 
 
-cuda_level = per_program(CudaLevel)
-"""The level of a program and its method, cached with its kernels."""
+_levels = per_program(CudaLevel)
+
+
+def cuda_level(program: Program, method: CudaMethod = CudaMethod.BATCHED) -> CudaLevel:
+    """Return the level of a program, cached with its kernels; raises as `CudaLevel`."""
+    return _levels(program, method)
 
 
 class PaddedProduct(CudaLevel):
