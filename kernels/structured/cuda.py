@@ -141,7 +141,7 @@ def _decode_reason(structure: FactorChain, n: int, dtype: str) -> str | None:
     if _decoded(structure) is None:
         return "the kernel multiplies low-rank, Monarch and BLAST chains; choose strided"
     if n > MOST_COLUMNS:
-        return f"the kernel takes up to {MOST_COLUMNS} columns, not {n}"
+        return f"the kernel takes up to {MOST_COLUMNS} columns, not {n}; choose strided"
     if dtype == "float64" or dtype_of(dtype).parts > 1:
         return "the kernel sums in float32; choose strided"
     return triton_reason()

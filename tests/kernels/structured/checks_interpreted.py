@@ -144,7 +144,7 @@ def test_chains_are_multiplied_in_every_layout(strategy, patterns, dtype):
 def test_only_the_result_is_written_and_it_is_the_product(strategy, structure, dtype):
     if dtype == "float32" and strategy == "tiled" and not isinstance(structure, LowRank):
         return
-    for n in (1, 3, 16) if strategy == "decode" else (1, 21, 130):
+    for n in (1, 2) if strategy == "decode" else (1, 21, 130):
         check_product(structure, n, strategy, dtype, LAYOUTS[1:] * 2, "cuda", limit={"float32": 1e-6}.get(dtype))
 
 
