@@ -10,7 +10,7 @@ from typing import Any
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Stage
-from ..request import Layout, Request
+from ..request import Request
 from .block_low_rank import Blast, BlockLowRank, block_low_rank_of
 from .chain import FactorChain
 from .cuda_costs import block_stages, kernel_stages, split_stages, view_stages
@@ -69,7 +69,7 @@ class CudaStructured(StructuredStrategy):
         if self.name != TILED or request.arithmetic not in TILES or isinstance(structure, Blast):
             return ((),)
         found: dict[Any, Parameters] = {}
-        for choice in range(tile_choices(request.arithmetic, Layout.COLUMNS not in request.layouts[1:])):
+        for choice in range(tile_choices(request.arithmetic)):
             tiles = tuple(tile_of(request.arithmetic, one, choice) for one in structure.patterns)
             found.setdefault(tiles, (("tile", choice),))
         return found.values()

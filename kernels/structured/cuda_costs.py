@@ -57,8 +57,6 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     if rates is None:
         return math.nan
     tile = tile_of(dtype, pattern, choice)
-    if tile.j == 1 < pattern.d:  # tiles of one diagonal were measured for d = 1 only
-        return math.nan
     share, columns = rates[min(choice, len(rates) - 1)]
     moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * itemsize(dtype)
     padded = tile.padded(pattern)
