@@ -25,7 +25,7 @@ from ..causal.block_masks import (
 )
 from ..codegen.certified import SchemeLike, certified
 from ..cuda.requests import check_alike
-from ..cuda.strips import zero_outside_triangle
+from ..cuda.triangular_products import zero_outside_triangle
 from ..products.triangular import masked
 from ..structure import BlockMask
 from .bilinear import Options, check_inner, define_bilinear, sum_to
