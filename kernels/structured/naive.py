@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -33,12 +32,6 @@ def factor_parameters(matrix: Matrix, pattern: Pattern) -> Matrix:
     """Return the parameters (a, d, b, c) of a matrix (rows, cols); entries outside the support are ignored."""
     a, b, c, d = pattern.sizes
     return np.ascontiguousarray(np.einsum("ibjicj->ijbc", matrix.reshape(a, b, d, a, c, d)))  # a view of diagonals
-
-
-def dense_product(factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> Matrix:
-    """Return K1 K2 ... KL as a dense matrix."""
-    pairs = zip(factors, patterns, strict=True)
-    return reduce(np.matmul, [dense_factor(weights, pattern) for weights, pattern in pairs])
 
 
 def multiply(factors: Sequence[Matrix], patterns: Sequence[Pattern], x: Matrix) -> Matrix:
