@@ -202,8 +202,8 @@ class FactoredLinear(PackedModule):
         self.unpack()
         return super()._apply(*args, **kwargs)
 
-    def _take(self, matrix: FactoredMatrix, bias: Tensor | None) -> None:
-        """Copy the factors of a matrix of the layer's structure, and a bias (out_features,) or (out_features, 1).
+    def _take(self, matrix: FactoredMatrix, bias: Tensor | None) -> Self:
+        """Return self with the factors of a matrix of the structure, and a bias (out_features,) or (out_features, 1).
 
         A bias that the layer does not have, or of another size, is refused before anything is changed.
         """
@@ -214,3 +214,4 @@ class FactoredLinear(PackedModule):
                 parameter.copy_(stored_tensor(weights))
             if bias is not None and self.bias is not None:
                 self.bias.copy_(bias.reshape(-1))
+        return self
