@@ -188,7 +188,7 @@ class CudaLevel:
 
     def multiply_batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         """Compute products (slabs, m, n) of lefts (slabs, m, k) and rights (slabs, k, n), all full ones."""
-        if len(lefts) == 1:
+        if self.rank == 1 and len(lefts) == 1:  # the library's product of one pair may be faster than of a batch of one
             torch.mm(lefts[0], rights[0], out=products[0])
         elif self.method is CudaMethod.BATCHED or not multiply_stack(lefts, rights, products):
             torch.bmm(lefts, rights, out=products)
