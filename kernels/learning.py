@@ -360,7 +360,7 @@ class Learner:
 def _clock(request: Request) -> Clock:
     if request.device == "cpu":
         return HostClock()
-    from .cuda.event_clock import EventClock
+    from .cuda.clock import EventClock
 
     return EventClock()
 

@@ -15,9 +15,8 @@ from ..cuda.cost_model import CudaCostModel, missing_rates
 from ..cuda.executor import TensorExecutor
 from ..cuda.level import CudaLevel, cuda_level
 from ..cuda.shape import LINE
-from ..cuda.strips import strips, strips_of, vendor
 from ..cuda.triangular import TriangularProduct, multiply
-from ..cuda.triangular_products import HALF_STRIPS, squares_of
+from ..cuda.triangular_products import HALF_STRIPS, squares_of, strips, strips_of, vendor
 from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Proposal, Stage

@@ -19,20 +19,17 @@ def beside_captures() -> Iterator[None]:
     By default such calls of any thread fail, and break the capture (cuThreadExchangeStreamCaptureMode in the CUDA
     driver API).
     """
-    exchange = _exchange()
-    mode = ctypes.c_int(RELAXED)
-    if exchange is not None:
-        exchange(ctypes.byref(mode))
+    exchange, mode = _exchange(), ctypes.c_int(RELAXED)
+    exchange(ctypes.byref(mode))
     try:
         yield
     finally:
-        if exchange is not None:
-            exchange(ctypes.byref(mode))
+        exchange(ctypes.byref(mode))
 
 
 @cache
 def _exchange() -> Any:
-    """Return the driver's function, or None: HIP has another one."""
+    """Return the driver's function, or one that does nothing: HIP has another one."""
     with contextlib.suppress(OSError, AttributeError):
         return ctypes.CDLL("libcuda.so.1").cuThreadExchangeStreamCaptureMode
-    return None
+    return lambda mode: None

@@ -40,9 +40,7 @@ Floats = npt.NDArray[np.float64]
 
 def mode_of(method: str | None = None, count: int = 1) -> str:
     """Return the mode of a profile's rates: one product, or a stack of so many."""
-    if method is None:
-        return "whole"
-    return f"{method} {count}"
+    return "whole" if method is None else f"{method} {count}"
 
 
 def wave_efficiency(dtype: str, m: Any, k: Any, n: Any, count: Any, units: int) -> Floats:
@@ -84,8 +82,7 @@ def row_multiple(dtype: str, k: Any, n: Any) -> npt.NDArray[np.int64]:
     """Return the bytes, at most SEGMENT, that rows of A (k) and of B and C (n) are multiples of."""
     item = itemsize(dtype)
     k, n = (np.asarray(x, dtype=np.int64) * item for x in (k, n))
-    found: npt.NDArray[np.int64] = np.gcd(np.gcd(k, n), SEGMENT)
-    return found
+    return np.gcd(np.gcd(k, n), SEGMENT)
 
 
 def instant_reason(request: Request, seconds: float) -> str | None:

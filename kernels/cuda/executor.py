@@ -1,4 +1,7 @@
-"""The executor on tensors, whatever is multiplied: checks, `out`, empty products, prepared operands, repeated calls."""
+"""The executors on tensors: the vendor's own product, and all others, whatever is multiplied.
+
+The latter have checks, `out`, empty products, prepared operands and repeated calls in common.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ from typing import Any
 from ...errors import PlanError
 from ..arrays import Tensor, torch
 from ..out import check_out, shares_storage
+from ..precision import TF32
 from ..prepared_operand import PreparedOperand
-from ..request import BITS, Request
+from ..request import BITS, Request, matmul_shape
+from .dtypes import vendor_precision
 
 
 class TensorCore(ABC):
@@ -136,3 +141,39 @@ class TensorExecutor:
         if self.core.dtype is None:
             return like.new_empty(self._shape)
         return like.new_empty(self._shape, dtype=getattr(torch, self.core.dtype))
+
+
+class VendorExecutor:
+    """torch.matmul, which calls cuBLAS; with `strict` float32 is never rounded to tf32."""
+
+    workspace = 0
+
+    def __init__(self, strict: bool = False) -> None:
+        self._strict = strict
+
+    @classmethod
+    def of(cls, request: Request) -> VendorExecutor:
+        """Return the executor of a request; without a product of its precision the vendor multiplies strictly."""
+        return cls(strict=request.dtype == "float32" and request.precision not in (None, TF32))
+
+    def run(self, a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
+        """Compute C = A B in `out`, or in a new tensor.
+
+        Raises:
+            PlanError: `out` is refused by `check_out`.
+        """
+        if out is not None:
+            check_out(out, matmul_shape(tuple(a.shape), tuple(b.shape)), a.dtype, a.device)
+            # torch.matmul overwrites operands before it has read them, and refuses strides of batches that do not fold.
+            strided = out.dim() > 2 and not out.is_contiguous()
+            if strided or shares_storage(out, a) or shares_storage(out, b):
+                return out.copy_(self.run(a, b))
+
+        if not self._strict:
+            return torch.matmul(a, b, out=out)
+        with vendor_precision("float32"):
+            return torch.matmul(a, b, out=out)
+
+    def again(self, a: Tensor, b: Tensor) -> Tensor:
+        """Compute C = A B in a new tensor, where torch's current setting of tf32 is that of the request."""
+        return torch.matmul(a, b)

@@ -43,6 +43,12 @@ class FlatProgram:
         self.merge = _renumbered(maps.merge, {r: i for i, r in enumerate(order)})
         self.rank = self.program.rank
 
+    @property
+    def sides(self) -> tuple[tuple[LinearMap, tuple[Block, ...]], ...]:
+        """The maps of A, B and C, each with the blocks that it reads, or of C writes, in order."""
+        maps = self.maps
+        return (self.left, maps.left_blocks), (self.right, maps.right_blocks), (self.merge, maps.stored)
+
     @cached_property
     def alive(self) -> int:
         """Maximum number of values of a kernel alive at once."""
@@ -56,25 +62,24 @@ KEPT = 256
 """Maximum number of cached results computed from programs."""
 
 
-def kept(key: tuple[object, ...], make: Callable[[], Made]) -> Made:
-    """Return the result of `make`, cached by key; the last KEPT are stored. `key` contains a program's digest."""
-    with _lock:  # flattening three levels takes a while: a second thread would repeat it
-        if key not in _kept:
-            _kept[key] = make()
-        _kept.move_to_end(key)
-        while len(_kept) > KEPT:
-            _kept.popitem(last=False)
-        made: Made = _kept[key]
-        return made
+def per_program(make: Callable[..., Made]) -> Callable[..., Made]:
+    """Return make(program, *others), cached by the digest of the program and the others; the last KEPT are stored."""
+
+    def kept(program: Program, *others: object) -> Made:
+        key = make, program.digest, others
+        with _lock:  # flattening three levels takes a while: a second thread would repeat it
+            if key not in _kept:
+                _kept[key] = make(program, *others)
+            _kept.move_to_end(key)
+            while len(_kept) > KEPT:
+                _kept.popitem(last=False)
+            return _kept[key]
+
+    return kept
 
 
-def flat_program(program: Program) -> FlatProgram:
-    """Return the flat form of a program; cached.
-
-    Raises:
-        PlanError: as `FlatProgram`.
-    """
-    return kept(("flat", program.digest), lambda: FlatProgram(program))
+flat_program = per_program(FlatProgram)
+"""The flat form of a program, cached."""
 
 
 def reason_against(program: Program, dtype: str) -> str | None:
@@ -139,7 +144,7 @@ def nests_of(program: Program) -> tuple[Nest | None, Nest | None, Nest | None]:
     flat = flat_program(program)
     rows, cols = flat.program.target.m, flat.program.target.n
     whole = tuple((i, j) for i in range(rows) for j in range(cols))
-    blocks = (flat.maps.left_blocks, flat.maps.right_blocks, whole)
+    blocks = (*(some for _, some in flat.sides[:2]), whole)
     left, right, merge = (_nest(program, side, some) for side, some in enumerate(blocks))
     return left, right, merge
 
@@ -156,7 +161,7 @@ def _nest(program: Program, side: int, blocks: tuple[Block, ...]) -> Nest | None
         return None
     m, k, n = below.program.target.shape
     (rows, cols), index = ((m, k), (k, n), (m, n))[side], {block: number for number, block in enumerate(blocks)}
-    outside, inside = (_blocks(level, side) for level in levels)
+    outside, inside = (level.sides[side][1] for level in levels)
     whole = [[index.get((i * rows + p, j * cols + q), -1) for p, q in inside] for i, j in outside]
     if any(-1 in line for line in whole):
         return None
@@ -164,25 +169,16 @@ def _nest(program: Program, side: int, blocks: tuple[Block, ...]) -> Nest | None
     if looped is None or (table := _signs(looped, side)) is None:
         return None
     if looped is outer:
-        return Nest(table, _map(below, side), tuple(map(tuple, whole)), 1, below.rank)
-    return Nest(table, _map(outer, side), tuple(zip(*whole, strict=True)), below.rank, 1)
-
-
-def _map(level: FlatProgram, side: int) -> LinearMap:
-    return (level.left, level.right, level.merge)[side]
-
-
-def _blocks(level: FlatProgram, side: int) -> tuple[Block, ...]:
-    """Return the blocks of an operand that a map reads, or of C that it writes, in order."""
-    return (level.maps.left_blocks, level.maps.right_blocks, level.maps.stored)[side]
+        return Nest(table, below.sides[side][0], tuple(map(tuple, whole)), 1, below.rank)
+    return Nest(table, outer.sides[side][0], tuple(zip(*whole, strict=True)), below.rank, 1)
 
 
 def _signs(level: FlatProgram, side: int) -> tuple[tuple[int, ...], ...] | None:
     """Return the coefficient of every block in every product; None if they are too many, or not -1, 0 or 1."""
     if level.rank > MOST_TURNS:
         return None
-    linear, blocks = _map(level, side), len(_blocks(level, side))
-    dense: list[list[Coefficient]] = [[0] * blocks for _ in range(level.rank)]
+    linear, blocks = level.sides[side]
+    dense: list[list[Coefficient]] = [[0] * len(blocks) for _ in range(level.rank)]
     for result in range(len(linear.results)):
         for source, coefficient in expanded(linear, result):
             product, block = (source, result) if side == 2 else (result, source)

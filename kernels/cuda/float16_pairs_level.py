@@ -18,22 +18,8 @@ from ...schemes_db.program import Program
 from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Scale
-from .flat_program import flat_program, kept
-from .float16_pairs import (
-    ALIGNED,
-    LONG,
-    LOST,
-    MOST_SHIFT,
-    ROUNDING,
-    TILE,
-    TOP,
-    largest_of,
-    line_sums_of,
-    multiply_pairs,
-    pairs_product,
-    raise_for,
-    stack_of_pairs,
-)
+from . import float16_pairs as pairs
+from .flat_program import flat_program, per_program
 from .launch import on_device, starter
 from .level import CudaLevel
 from .packed_product import PackedArithmetic
@@ -77,23 +63,23 @@ class PairsProduct:
         self._growth = float(rows.sum()) / (k * n), float(cols.sum()) / (k * m)
         largest = max(side.sum(axis=(1, 2)).max() for side in (left, right))
         # Sums of scaled entries stay below 2^15, so that no part is infinite.
-        self._top = min(TOP, 15 - math.ceil(math.log2(largest)))
+        self._top = min(pairs.TOP, 15 - math.ceil(math.log2(largest)))
         self._lost = float(
-            LOST
+            pairs.LOST
             * max((merge.sum(axis) * side.sum(axis=(1, 2))).sum(1).max() for axis in (0, 1) for side in (left, right))
         )
 
     def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
         """Return the sizes of a block of A, B and C, with rows of pairs in whole segments."""
         bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.level.target.shape, strict=True))
-        return bm, -(-bk // ALIGNED) * ALIGNED, -(-bn // ALIGNED) * ALIGNED
+        return bm, -(-bk // pairs.ALIGNED) * pairs.ALIGNED, -(-bn // pairs.ALIGNED) * pairs.ALIGNED
 
     def workspace(self, m: int, k: int, n: int) -> int:
         """Return the bytes of the stacks of sums and products."""
         bm, bk, bn = self.blocks(m, k, n)
         return 4 * self.level.rank * (bm * bk + bk * bn + bm * bn)
 
-    def run(self, a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> bool:
+    def run(self, a: Tensor, b: Tensor, out: Tensor, tile: Tile = pairs.TILE) -> bool:
         """Compute out = a b for float32 matrices (m, k) and (k, n) of any strides; return whether the scheme was used.
 
         `out` shares no memory with a or b.
@@ -103,23 +89,23 @@ class PairsProduct:
         """
         level = self.level
         with on_device(a):
-            largest = largest_of(a, 0), largest_of(b, 1)
+            largest = pairs.largest_of(a, 0), pairs.largest_of(b, 1)
             shifts = self._shifts(largest[0]), self._shifts(largest[1])
             bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
-            lefts = stack_of_pairs(a, level.rank, bm, bk)
-            rights = stack_of_pairs(b, level.rank, bk, bn)
+            lefts = pairs.stack_of_pairs(a, level.rank, bm, bk)
+            rights = pairs.stack_of_pairs(b, level.rank, bk, bn)
             level.left.run(a.unsqueeze(0), lefts.unsqueeze(0), shifts=shifts)
             level.right.run(b.unsqueeze(0), rights.unsqueeze(0), shifts=shifts)
             products = a.new_empty((level.rank, bm, bn))
-            multiply_pairs(lefts, rights, products, None, tile)
+            pairs.multiply_pairs(lefts, rights, products, None, tile)
             level.merge.run(out.unsqueeze(0), products.unsqueeze(0), shifts=shifts)
             # The kernels of the check are queued after the products, which run meanwhile.
             found = None if a.is_meta else self._found(a, b, largest, shifts).tolist()
         if found is None:
             return True
-        raise_for(found[0], 0)
+        pairs.raise_for(found[0], 0)
         if found[1]:
-            pairs_product(a, b, out, tile)
+            pairs.pairs_product(a, b, out, tile)
         return not found[1]
 
     def _shifts(self, largest: Tensor) -> Tensor:
@@ -127,8 +113,8 @@ class PairsProduct:
 
         parts, lines = largest.shape
         shifts = torch.empty(lines, dtype=torch.int32, device=largest.device)
-        starter(line_shifts, (-(-lines // LONG),), largest)(
-            largest, shifts, lines, parts, TOP=self._top, MOST=MOST_SHIFT, SIZE=LONG
+        starter(line_shifts, (-(-lines // pairs.LONG),), largest)(
+            largest, shifts, lines, parts, TOP=self._top, MOST=pairs.MOST_SHIFT, SIZE=pairs.LONG
         )
         return shifts
 
@@ -163,15 +149,15 @@ class PairsProduct:
         plain_b, e_b, mixed_b = self._line_sums(b, 1, shifts[1], left.sum(0), blocks_b, bn)
         unlike_a, unlike_b = mixed_a > SPREAD * self._growth[0] * e_a, mixed_b > SPREAD * self._growth[1] * e_b
         some_a, some_b = (largest.amax(0) > 0 for largest in sums)
-        unlike_a |= self._lost * (plain_b.sum() + some_b.sum() * plain_a) > ROUNDING * e_a
-        unlike_b |= self._lost * (plain_a.sum() + some_a.sum() * plain_b) > ROUNDING * e_b
+        unlike_a |= self._lost * (plain_b.sum() + some_b.sum() * plain_a) > pairs.ROUNDING * e_a
+        unlike_b |= self._lost * (plain_a.sum() + some_a.sum() * plain_b) > pairs.ROUNDING * e_b
         count = ((unlike_a & some_a).sum() + (unlike_b & some_b).sum()) * (some_a.any() & some_b.any())
         return torch.stack((torch.maximum(sums[0].amax(), sums[1].amax()).long(), count))
 
     @staticmethod
     def _block_sums(x: Tensor, shifts: Tensor, axis: int, span: int, blocks: int, inner: int) -> Tensor:
         """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
-        (found,) = line_sums_of(x, axis, shifts, along=True, span=span)
+        (found,) = pairs.line_sums_of(x, axis, shifts, along=True, span=span)
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
 
     @staticmethod
@@ -181,24 +167,19 @@ class PairsProduct:
         """Return by row of A (axis 0) or column of B the sums of magnitudes, of E, and of the blocks that share it."""
         lines, inner = x.shape[axis], x.shape[1 - axis]
         given = weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()
-        plain, exact, mixed = (one.sum(0) for one in line_sums_of(x, axis, shifts, *given, block=block))
+        plain, exact, mixed = (one.sum(0) for one in pairs.line_sums_of(x, axis, shifts, *given, block=block))
         blocks = by_blocks.shape[0]
         shared = torch.nn.functional.pad(mixed, (0, blocks * block - lines)).view(blocks, block).sum(0)
         return plain, exact, shared.repeat(blocks)[:lines]
 
 
-def pairs_by_level(program: Program) -> PairsProduct:
-    """Return the products by a program, cached with its kernels.
-
-    Raises:
-        PlanError: as `PairsProduct`.
-    """
-    return kept(("split", program.digest), lambda: PairsProduct(program))
+pairs_by_level = per_program(PairsProduct)
+"""The products by a program, cached with its kernels."""
 
 
 def pairs_arithmetic(by_level: PairsProduct | None = None) -> PackedArithmetic:
     """Return the arithmetic of pairs, with or without levels of a scheme."""
-    product: Callable[[Tensor, Tensor, Tensor], object] = pairs_product if by_level is None else by_level.run
+    product: Callable[[Tensor, Tensor, Tensor], object] = pairs.pairs_product if by_level is None else by_level.run
     return PackedArithmetic(lambda a, b, packed, out: product(a, b, out), missing=missing_accelerator)
 
 

@@ -47,8 +47,7 @@ def largest_of_blocks(x: Matrix, block: tuple[int, int]) -> Matrix:
     height, width = (-(-size // part) for size, part in zip(wide.shape, block, strict=True))
     padded = np.zeros((height * block[0], width * block[1]), np.float32)
     padded[: wide.shape[0], : wide.shape[1]] = np.abs(np.where(np.isfinite(wide), wide, 0))
-    found: Matrix = padded.reshape(height, block[0], width, block[1]).max(axis=(1, 3))
-    return found
+    return padded.reshape(height, block[0], width, block[1]).max(axis=(1, 3))
 
 
 def scaled_product(a: tuple[Matrix, Matrix], b: tuple[Matrix, Matrix]) -> Matrix:

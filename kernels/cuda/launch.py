@@ -31,8 +31,7 @@ def starter(kernel: Any, grid: tuple[int, ...], like: Tensor) -> Callable[..., A
 
     Without data the kernel is specialised as for a launch and compiled (see precompile.py).
     """
-    started: Callable[..., Any] = partial(kernel.warmup, grid=grid) if like.is_meta else kernel[grid]
-    return started
+    return partial(kernel.warmup, grid=grid) if like.is_meta else kernel[grid]
 
 
 class Repeated:

@@ -19,11 +19,11 @@ from ..codegen.triton_text import Direction
 from ..prepared_operand import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
-from .flat_program import FlatProgram, flat_program, kept, nests_of
+from .flat_program import FlatProgram, flat_program, nests_of, per_program
 from .launch import ALIGNMENT, Repeated
 from .naive import combine, takes_triton
 from .repeated_product import RepeatedProduct
-from .shape import SEGMENT, BatchPiece, Shape
+from .shape import SEGMENT, BatchPiece, batch_pieces, blocks_of
 from .stack import multiply_stack
 
 
@@ -61,20 +61,19 @@ class CudaLevel:
         if self.has_halves and method is not CudaMethod.BATCHED:
             raise PlanError(f"half products are run in batches, not by {method}")
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
-        maps, nests = self.flat.maps, nests_of(program)
-        sides = (target.a, self.flat.left, maps.left_blocks), (target.b, self.flat.right, maps.right_blocks)
+        nests, (*operands, result) = nests_of(program), self.flat.sides
         self.left, self.right = (
             Combination(linear, Direction.TO_STACK, blocks, tuple(kinds[i][j] for i, j in blocks), nest=nest, **own)
-            for (kinds, linear, blocks), nest, own in zip(sides, nests[:2], others[:2], strict=True)
+            for kinds, (linear, blocks), nest, own in zip((target.a, target.b), operands, nests, others, strict=False)
         )
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()
-        self.merge = merge_of(self.flat.merge, maps.stored, target.c, slabs=needed, nest=nests[2], **others[2])
+        self.merge = merge_of(*result, target.c, slabs=needed, nest=nests[2], **others[2])
         self.rank = self.flat.rank
         self.blocks = lru_cache(maxsize=64)(self._blocks_of)
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
         """Return the sizes of a block of A, B and C, padding included."""
-        return Shape.blocks_of((m, k, n), itemsize, self.target)
+        return blocks_of((m, k, n), itemsize, self.target)
 
     @property
     def kinds(self) -> dict[ProductKind, int]:
@@ -90,7 +89,7 @@ class CudaLevel:
         """Return matrices B (rights, k, n) with their sums B~ (rights, rank, height, width)."""
         _, k, n = b.shape
         _, bk, bn = self.blocks(1, k, n, b.element_size())
-        stack = self._rights(b, bk, bn)
+        stack = self._sums(self.right, b, bk, bn)
         return PreparedOperand(b, stack, stack.nbytes)
 
     def prepared_shape(self, k: int, n: int, itemsize: int) -> tuple[int, int, int, int]:
@@ -116,8 +115,7 @@ class CudaLevel:
         if pieces == 1:
             self._piece(a, right, out, prepared)
             return
-        shape = Shape(m, a.shape[2], n, str(a.dtype).removeprefix("torch."), items, a.shape[0], right.shape[0])
-        for piece in shape.pieces(self.target, pieces):
+        for piece in batch_pieces(items, m, a.element_size(), self.target, pieces):
             some = out[piece.items, piece.rows]
             self._piece(_items(a, piece)[:, piece.rows], _items(right, piece), some, prepared)
 
@@ -151,22 +149,32 @@ class CudaLevel:
         """Run one piece; `right` is B, or B~ if `prepared`."""
         items, m, n = out.shape
         bm, bk, bn = self.blocks(m, a.shape[2], n, a.element_size())
-        lefts = a.new_empty((a.shape[0], self.rank, bm, bk))
-        combine(self.left, a, lefts)
-        rights = right if prepared else self._rights(right, bk, bn)
-        if self.has_halves:
+        lefts = self._sums(self.left, a, bm, bk)
+        rights = right if prepared else self._sums(self.right, right, bk, bn)
+        in_place = self._is_whole(out, bm, bn)
+        if in_place:
+            products = out.unsqueeze(1)
+        elif self.has_halves:
             products = triangles.empty_products(a, items, self.rank, bm, bn)
         else:
             products = a.new_empty((items, self.rank, bm, bn))
         self._multiply(lefts, rights, products)
-        combine(self.merge, out, products)
+        if not in_place:
+            combine(self.merge, out, products)
 
-    def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
-        if self.has_halves:
-            stack = triangles.empty_stacks(b, b.shape[0], self.rank, bk, bn)
+    def _is_whole(self, matrix: Tensor, height: int, width: int) -> bool:
+        """Return whether matrices (items, rows, cols) are the only block of this size of a level."""
+        return self.rank == 1 and not self.has_halves and tuple(matrix.shape[1:]) == (height, width)
+
+    def _sums(self, combination: Combination, matrix: Tensor, height: int, width: int) -> Tensor:
+        """Return the sums (items, rank, height, width) of the blocks of A or B, in new memory unless there is one."""
+        if self._is_whole(matrix, height, width):
+            return matrix.unsqueeze(1)
+        if self.has_halves and combination is self.right:
+            stack = triangles.empty_stacks(matrix, matrix.shape[0], self.rank, height, width)
         else:
-            stack = b.new_empty((b.shape[0], self.rank, bk, bn))
-        combine(self.right, b, stack)
+            stack = matrix.new_empty((matrix.shape[0], self.rank, height, width))
+        combine(combination, matrix, stack)
         return stack
 
     def _multiply(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
@@ -180,7 +188,9 @@ class CudaLevel:
 
     def multiply_batch(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
         """Compute products (slabs, m, n) of lefts (slabs, m, k) and rights (slabs, k, n), all full ones."""
-        if self.method is CudaMethod.BATCHED or not multiply_stack(lefts, rights, products):
+        if self.rank == 1 and len(lefts) == 1:  # the library's product of one pair may be faster than of a batch of one
+            torch.mm(lefts[0], rights[0], out=products[0])
+        elif self.method is CudaMethod.BATCHED or not multiply_stack(lefts, rights, products):
             torch.bmm(lefts, rights, out=products)
 
     def _by_kind(self, lefts: Tensor, rights: Tensor, products: Tensor) -> None:
@@ -202,13 +212,12 @@ def _items(x: Tensor, piece: BatchPiece) -> Tensor:
     return x if x.shape[0] == 1 else x[piece.items]
 
 
-def cuda_level(program: Program, method: CudaMethod = CudaMethod.BATCHED) -> CudaLevel:
-    """Return the level of a program, cached with its kernels.
+_levels = per_program(CudaLevel)
 
-    Raises:
-        PlanError: as `CudaLevel`.
-    """
-    return kept((method, program.digest), lambda: CudaLevel(program, method))
+
+def cuda_level(program: Program, method: CudaMethod = CudaMethod.BATCHED) -> CudaLevel:
+    """Return the level of a program, cached with its kernels; raises as `CudaLevel`."""
+    return _levels(program, method)
 
 
 class PaddedProduct(CudaLevel):
@@ -231,31 +240,6 @@ class PaddedProduct(CudaLevel):
 
     def _blocks_of(self, m: int, k: int, n: int, itemsize: int) -> tuple[int, int, int]:
         return m, *self.padded(k, n, itemsize)
-
-    def _piece(self, a: Tensor, right: Tensor, out: Tensor, prepared: bool) -> None:
-        items, m, n = out.shape
-        _, bk, bn = self.blocks(m, a.shape[2], n, a.element_size())
-        left = a.unsqueeze(1)
-        if a.shape[2] != bk:
-            left = a.new_empty((a.shape[0], 1, m, bk))
-            combine(self.left, a, left)
-        right = right if prepared else self._rights(right, bk, bn)
-        product = out.unsqueeze(1) if n == bn else out.new_empty((items, 1, m, bn))
-        _multiply(left[:, 0], right[:, 0], product[:, 0])
-        if n != bn:
-            combine(self.merge, out, product)
-
-    def _rights(self, b: Tensor, bk: int, bn: int) -> Tensor:
-        return b.unsqueeze(1) if tuple(b.shape[1:]) == (bk, bn) else super()._rights(b, bk, bn)
-
-
-def _multiply(left: Tensor, right: Tensor, product: Tensor) -> None:
-    """Compute product = left right for equally many matrices, or one operand shared by all."""
-    if left.shape[0] == right.shape[0] > 1:
-        torch.bmm(left, right, out=product)
-        return
-    for i in range(product.shape[0]):
-        torch.mm(left[i % left.shape[0]], right[i % right.shape[0]], out=product[i])
 
 
 @lru_cache(maxsize=1)

@@ -11,7 +11,7 @@ from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .executor import TensorCore, TensorExecutor
 from .level import CudaLevel, PaddedProduct
-from .shape import MAX_PIECES, Shape
+from .shape import MAX_PIECES, pieces_within, stack_bytes
 
 
 class LevelProduct(TensorCore):
@@ -78,14 +78,13 @@ def level_executor(request: Request, level: CudaLevel) -> TensorExecutor:
 
 def pieces_of(request: Request, level: CudaLevel) -> int | None:
     """Return the pieces in which a level runs a request within its workspace; None: not in any number of them."""
-    shape = Shape.of(request)
-    return 1 if shape.empty else shape.pieces_within(level.target, level.rank, request.max_workspace)
+    return 1 if request.is_empty else pieces_within(request, level.target, level.rank, request.max_workspace)
 
 
 def level_workspace(request: Request, level: CudaLevel) -> int:
     """Return the bytes of the stacks of a level; exact if both operands have equal batches, else an upper bound."""
-    shape, pieces = Shape.of(request), pieces_of(request, level) or MAX_PIECES
-    return 0 if shape.empty else shape.stack_bytes(level.target, level.rank, pieces)
+    pieces = pieces_of(request, level) or MAX_PIECES
+    return 0 if request.is_empty else stack_bytes(request, level.target, level.rank, pieces)
 
 
 def _folded(x: Tensor, batch: tuple[int, ...] | None = None) -> Tensor:

@@ -15,7 +15,6 @@ from ..planning.profiles import stored_profile
 from ..planning.wisdom import stored_wisdom
 from . import estimate
 from .cost_model import CudaCostModel
-from .h200 import h200
 
 FIRST_CAPABILITY = 7
 """The oldest major capability of GPUs that Triton supports."""
@@ -83,7 +82,7 @@ def cuda_machine(index: int | None = None, profile: Profile | None = None) -> Ma
     elif device_reason(index) is None:
         profile = device_profile(torch.cuda.current_device() if index is None else index)
     else:
-        profile = h200()
+        profile = estimate.h200()
     return Machine("cuda", profile, CudaCostModel(profile), index=index or 0, wisdom=stored_wisdom(profile.id))
 
 

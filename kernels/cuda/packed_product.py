@@ -14,8 +14,7 @@ from ..precision import TF32
 from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .dtypes import vendor_precision
-from .executor import TensorCore, TensorExecutor
-from .vendor import VendorExecutor
+from .executor import TensorCore, TensorExecutor, VendorExecutor
 
 EVERY = 128
 """The magnitude that no int8 exceeds: it needs no check of the entries."""

@@ -9,7 +9,6 @@ from typing import Any
 from ...schemes_db.symmetry import triangle_of
 from ...schemes_db.target import Target
 from ..request import Request
-from .dtypes import itemsize
 
 SEGMENT = 16
 """Bytes that every row of a stack is a multiple of, as cuBLAS's tensor core kernels require."""
@@ -41,67 +40,44 @@ class BatchPiece:
     rows: slice
 
 
-@dataclass(frozen=True)
-class Shape:
-    """Sizes of one call: `lefts` matrices m x k and `rights` matrices k x n (1: shared by all), `items` products."""
+def blocks_of(sizes: tuple[int, int, int], itemsize: int, target: Target) -> tuple[int, int, int]:
+    """Return the sizes (m, k, n) of a block of A, B and C: those of the grid, rounded up as in `block_sizes`.
 
-    m: int
-    k: int
-    n: int
-    dtype: str
-    items: int = 1
-    lefts: int = 1
-    rights: int = 1
+    Blocks of triangular products are recursively halved, so that they are multiples of TRIANGULAR
+    elements. If a mask has absent blocks the sizes determine their positions, so nothing is added.
+    """
+    if target.is_general:
+        return block_sizes(sizes, target.shape, itemsize)
+    unit = TRIANGULAR if triangle_of(target) else 1
+    m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, target.shape, strict=True))
+    return m, k, n
 
-    @classmethod
-    def of(cls, request: Request) -> Shape:
-        """Return the shape of a request: a matrix that all items share counts once."""
-        return cls(request.m, request.k, request.n, request.dtype, request.items, request.items_a, request.items_b)
 
-    @property
-    def empty(self) -> bool:
-        """True if a size is zero: then C is empty or all zeros."""
-        return 0 in (self.m, self.k, self.n, self.items)
+def batch_pieces(items: int, m: int, itemsize: int, target: Target, count: int) -> Iterator[BatchPiece]:
+    """Yield about `count` pieces: groups of whole matrices, or ranges of their m rows if there are too few matrices."""
+    group = -(-items // min(count, items))
+    per_item = max(1, count // items)
+    unit = target.m * (SEGMENT // itemsize)
+    rows = -(-m // (per_item * unit)) * unit if per_item > 1 and target.is_general else m
+    for first in range(0, items, group):
+        for top in range(0, m, rows):
+            yield BatchPiece(slice(first, min(first + group, items)), slice(top, min(top + rows, m)))
 
-    def blocks(self, target: Target) -> tuple[int, int, int]:
-        """Return the sizes of a block of A, B and C."""
-        return self.blocks_of((self.m, self.k, self.n), itemsize(self.dtype), target)
 
-    @staticmethod
-    def blocks_of(sizes: tuple[int, int, int], itemsize: int, target: Target) -> tuple[int, int, int]:
-        """Return the sizes of a block: those of the grid, rounded up as in `block_sizes`.
+def stack_bytes(request: Request, target: Target, rank: int, pieces: int = 1) -> int:
+    """Return the bytes of A~, B~ and H together, with a slab for each product; shared matrices count once."""
+    item = request.itemsize
+    largest = next(batch_pieces(request.items, request.m, item, target, pieces))
+    items, rows = largest.items.stop, largest.rows.stop
+    bm, bk, bn = blocks_of((rows, request.k, request.n), item, target)
+    lefts, rights = min(request.items_a, items) * bm * bk, min(request.items_b, items) * bk * bn
+    return rank * (lefts + rights + items * bm * bn) * item
 
-        Blocks of triangular products are recursively halved, so that they are multiples of TRIANGULAR
-        elements. If a mask has absent blocks the sizes determine their positions, so nothing is added.
-        """
-        if target.is_general:
-            return block_sizes(sizes, target.shape, itemsize)
-        unit = TRIANGULAR if triangle_of(target) else 1
-        m, k, n = (-(-size // (parts * unit)) * unit for size, parts in zip(sizes, target.shape, strict=True))
-        return m, k, n
 
-    def pieces(self, target: Target, count: int) -> Iterator[BatchPiece]:
-        """Yield about `count` pieces: groups of whole matrices, or ranges of rows if there are too few matrices."""
-        group = -(-self.items // min(count, self.items))
-        per_item = max(1, count // self.items)
-        unit = target.m * (SEGMENT // itemsize(self.dtype))
-        rows = -(-self.m // (per_item * unit)) * unit if per_item > 1 and target.is_general else self.m
-        for first in range(0, self.items, group):
-            for top in range(0, self.m, rows):
-                yield BatchPiece(slice(first, min(first + group, self.items)), slice(top, min(top + rows, self.m)))
-
-    def stack_bytes(self, target: Target, rank: int, pieces: int = 1) -> int:
-        """Return the bytes of A~, B~ and H together, with a slab for each product."""
-        largest = next(self.pieces(target, pieces))
-        items, rows = largest.items.stop, largest.rows.stop
-        bm, bk, bn = Shape(rows, self.k, self.n, self.dtype).blocks(target)
-        lefts, rights = min(self.lefts, items) * bm * bk, min(self.rights, items) * bk * bn
-        return rank * (lefts + rights + items * bm * bn) * itemsize(self.dtype)
-
-    def pieces_within(self, target: Target, rank: int, limit: int | None) -> int | None:
-        """Return the least number of pieces (a power of two) with stacks within `limit` bytes; else None."""
-        counts = (1 << power for power in range(MAX_PIECES.bit_length()))
-        return next((one for one in counts if limit is None or self.stack_bytes(target, rank, one) <= limit), None)
+def pieces_within(request: Request, target: Target, rank: int, limit: int | None) -> int | None:
+    """Return the least number of pieces (a power of two) with stacks within `limit` bytes; else None."""
+    counts = (1 << power for power in range(MAX_PIECES.bit_length()))
+    return next((one for one in counts if limit is None or stack_bytes(request, target, rank, one) <= limit), None)
 
 
 def block_sizes(sizes: tuple[int, int, int], grid: tuple[Any, Any, Any], itemsize: int) -> tuple[Any, Any, Any]:

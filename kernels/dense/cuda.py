@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cuda.cost_model import CudaCostModel, instant_reason, missing_rates
+from ..cuda.executor import VendorExecutor
 from ..cuda.flat_program import reason_against
 from ..cuda.int8 import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.launch import on_current_gpu
 from ..cuda.level import CudaLevel, CudaMethod, cuda_level
 from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.packed_product import packed_executor
-from ..cuda.shape import MAX_PIECES, Shape, block_sizes
+from ..cuda.shape import MAX_PIECES, block_sizes, blocks_of
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_accelerator
-from ..cuda.vendor import VendorExecutor
 from ..overflow import range_reason
 from ..planning.limits import margin
 from ..planning.machine import Machine
@@ -184,13 +184,13 @@ def _parts(costs: SchemeCosts, request: Request, model: CudaCostModel, method: s
 
     Source: FalconGEMM (arXiv:2605.06057), Table II, with combinations bound by memory.
     """
-    shape, item = Shape.of(request), request.itemsize
+    item = request.itemsize
     m, k, n = block_sizes(request.shape, (costs.m, costs.k, costs.n), item)
-    rank, items = costs.rank, shape.items
+    rank, items = costs.rank, request.items
     (nu, nv, nw), dtype = costs.nnz, request.arithmetic
     sums = (
-        (STAGES[0], shape.lefts, nu - rank, m * k, rank, request.m * request.k),
-        (STAGES[1], shape.rights, nv - rank, k * n, rank, request.k * request.n),
+        (STAGES[0], request.items_a, nu - rank, m * k, rank, request.m * request.k),
+        (STAGES[1], request.items_b, nv - rank, k * n, rank, request.k * request.n),
         (STAGES[2], items, nw - costs.m * costs.n, m * n, rank, request.m * request.n),
     )
     stages: list[Part] = []
@@ -242,21 +242,20 @@ def _first_formats(order: list[int], costs: SchemeCosts) -> list[int]:
 
 def _stacks(costs: SchemeCosts, request: Request) -> npt.NDArray[np.float64]:
     """Return an upper bound of the bytes of all sums and products, without padding."""
-    shape = Shape.of(request)
-    left = shape.lefts * request.m * request.k / (costs.m * costs.k)
-    right = shape.rights * request.k * request.n / (costs.k * costs.n)
-    product = shape.items * request.m * request.n / (costs.m * costs.n)
+    left = request.items_a * request.m * request.k / (costs.m * costs.k)
+    right = request.items_b * request.k * request.n / (costs.k * costs.n)
+    product = request.items * request.m * request.n / (costs.m * costs.n)
     return np.asarray(costs.rank * (left + right + product) * request.itemsize, dtype=float)
 
 
 def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.NDArray[np.float64]:
     """Return a lower bound of each chain's seconds: without padding, its products at the best rate of all."""
-    shape, item = Shape.of(request), request.itemsize
+    item = request.itemsize
     m, k, n, rank = costs.m, costs.k, costs.n, costs.rank
     size = request.m * request.k, request.k * request.n, request.m * request.n
-    moved = shape.lefts * size[0] * (1 + costs.made[0] / (m * k)) + shape.items * size[2] * (1 + rank / (m * n))
+    moved = request.items_a * size[0] * (1 + costs.made[0] / (m * k)) + request.items * size[2] * (1 + rank / (m * n))
     if request.static != "B":
-        moved = moved + shape.rights * size[1] * (1 + costs.made[1] / (k * n))
+        moved = moved + request.items_b * size[1] * (1 + costs.made[1] / (k * n))
     seconds = moved * item / (model.profile.combine_rate or np.inf)
     seconds = seconds + request.flops * rank / (m * k * n) / model.best_rate(request.arithmetic)
     if request.unit >= COARSE:
@@ -280,9 +279,8 @@ def _method_reason(method: str, request: Request) -> str | None:
 
 
 def _stack_reason(core: CudaLevel, request: Request) -> str | None:
-    shape = Shape.of(request)
-    m, k, _ = shape.blocks(core.target)
-    if not shape.empty and not fits_stack(core.rank * shape.items, m, k, request.dtype):
+    m, k, _ = blocks_of(request.shape, request.itemsize, core.target)
+    if not request.is_empty and not fits_stack(core.rank * request.items, m, k, request.dtype):
         return f"blocks of {m}x{k} are no whole tiles of {TILE.m}x{TILE.k}"
     return on_current_gpu(missing_accelerator)
 

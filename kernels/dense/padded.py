@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, row_multiple
 from ..cuda.level import PaddedProduct, padded_product
 from ..cuda.level_product import level_executor, level_workspace, pieces_of
-from ..cuda.shape import SEGMENT, Shape
+from ..cuda.shape import SEGMENT
 from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
@@ -66,23 +66,23 @@ def padded_seconds(request: Request, costs: CudaCostModel) -> float:
 
 
 def _stages(request: Request, costs: CudaCostModel) -> list[Stage]:
-    shape, item = Shape.of(request), request.itemsize
-    if shape.empty:
+    item = request.itemsize
+    if request.is_empty:
         return []
     m, k, n = request.shape
     bk, bn = PaddedProduct.padded(k, n, item)
     copies = (
-        ("Pad A", k != bk, shape.lefts, m * (k + bk)),
-        ("Pad B", (k, n) != (bk, bn) and request.static != "B", shape.rights, k * n + bk * bn),
-        ("Copy C", n != bn, shape.items, m * (n + bn)),
+        ("Pad A", k != bk, request.items_a, m * (k + bk)),
+        ("Pad B", (k, n) != (bk, bn) and request.static != "B", request.items_b, k * n + bk * bn),
+        ("Copy C", n != bn, request.items, m * (n + bn)),
     )
     stages = []
     for name, needed, count, each in copies:
         if needed:
             moved = float(count * each * item)
             stages.append(Stage(name, 0, moved, costs.combine(moved) / PRICES.copy_shares[item]))
-    seconds = costs.gemm(request.arithmetic, m, bk, bn, shape.items)
-    moved = shape.items * (m * bk + bk * bn + m * bn) * item
-    product = Stage(f"{shape.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
+    seconds = costs.gemm(request.arithmetic, m, bk, bn, request.items)
+    moved = request.items * (m * bk + bk * bn + m * bn) * item
+    product = Stage(f"{request.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
     stages.insert(len(stages) - (n != bn), product)
     return stages

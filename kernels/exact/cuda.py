@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 from ...errors import PlanError
 from ...schemes_db.catalog_file import catalogue_state
 from ..arrays import Tensor, torch
-from ..cuda.h200 import h200
+from ..cuda.estimate import h200
 from ..cuda.packed_product import PackedArithmetic, packed_executor
 from ..measured import measured
 from ..planning.machine import Machine

@@ -112,8 +112,7 @@ class BlockLowRank(FactorChain):
     @cached_property
     def _of_transpose(self) -> FactorChain:
         blocks = () if isinstance(self, LowRank) else (self.b2, self.b1)
-        other: FactorChain = KINDS[self.kind](self.cols, self.rows, *blocks, self.rank)
-        return other
+        return KINDS[self.kind](self.cols, self.rows, *blocks, self.rank)
 
 
 @dataclass(frozen=True)

@@ -137,8 +137,7 @@ class FactorChain:
         """See `FactoredStructure`."""
         wide = np.complex128 if any(map(np.iscomplexobj, (*factors, x))) else np.float64
         product = apply_factors(self.canonical([one.astype(wide) for one in factors]), self.patterns, x.astype(wide))
-        result: Matrix = product[self.block_order] if self.is_blocked else product
-        return result
+        return product[self.block_order] if self.is_blocked else product
 
     @property
     def transposed(self) -> KroneckerSparse:

@@ -85,20 +85,21 @@ class ViewProduct:
                 found.append(Stage(name, 0, 2 * features * self.batch * item))
         return found
 
-    def run(self, a: Any, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
-        """Compute out = W b by the factors `a`, left-most first, in buffers of an arena, on so many threads."""
-        if self.slab is None:
-            self._multiply(a, b, out, arena, PERMUTED)
-            return
-        count = -(-self.batch // self.slab)
-        arenas = arena.split(min(threads, count), self._slab_bytes())
+    def run(self, pool: Pool, threads: int, a: Any, b: Matrix, out: Matrix) -> None:
+        """Compute out = W b by the factors `a`, left-most first, in buffers of a pool, on so many threads."""
+        with pool.take(self.workspace(threads)) as arena:
+            if self.slab is None:
+                self._multiply(a, b, out, arena, PERMUTED)
+                return
+            count = -(-self.batch // self.slab)
+            arenas = arena.split(min(threads, count), self._slab_bytes())
 
-        def one(place: int, worker: int) -> None:
-            some = slice(place * self._width, min((place + 1) * self._width, self.batch))
-            self._multiply(a, b[:, some], out[:, some], arenas[worker].rest(), GATHERED_ROWS)
+            def one(place: int, worker: int) -> None:
+                some = slice(place * self._width, min((place + 1) * self._width, self.batch))
+                self._multiply(a, b[:, some], out[:, some], arenas[worker].rest(), GATHERED_ROWS)
 
-        with single_threaded_blas():
-            parallel_tasks(one, count, threads)
+            with single_threaded_blas():
+                parallel_tasks(one, count, threads)
 
     def _multiply(self, factors: Any, x: Matrix, out: Matrix, arena: Arena, ends: Ends) -> None:
         empty = arrays_in(arena, self._buffer_rows, x.shape[1], np.dtype(x.dtype))
@@ -155,12 +156,7 @@ class CpuStructured(StructuredStrategy):
 
     def product(self, candidate: Candidate, request: Request, machine: Machine) -> Product:
         pool = shared_pool if machine.pool is None else machine.pool
-        return partial(_in_pool, self.core(candidate, request), pool, machine.threads)
-
-
-def _in_pool(core: ViewProduct, pool: Pool, threads: int, factors: Any, x: Matrix, out: Matrix) -> None:
-    with pool.take(core.workspace(threads)) as arena:
-        core.run(factors, x, out, arena, threads)
+        return partial(self.core(candidate, request).run, pool, machine.threads)
 
 
 def _seconds(stage: Stage, request: Request, machine: Machine, mode: str) -> float:

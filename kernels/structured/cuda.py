@@ -10,7 +10,7 @@ from typing import Any
 from ..dtypes import dtype_of
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Stage
-from ..request import Layout, Request
+from ..request import Request
 from .block_low_rank import Blast, BlockLowRank, block_low_rank_of
 from .chain import FactorChain
 from .cuda_costs import block_stages, kernel_stages, split_stages, view_stages
@@ -19,7 +19,7 @@ from .decode import PRICES as DECODE_PRICES
 from .executor import Product
 from .mixing import mixing_reason, multiply_mixed
 from .rewrites import BY_HALVES, DENSE, WIDENED
-from .scalar import fused_reason, gather_reason, multiply_gathered, multiply_in_pairs
+from .scalar import fused_reason, gather_reason, launches_of, multiply_launches
 from .split import multiply_split, split_reason
 from .strategy import (
     DECODE,
@@ -33,16 +33,7 @@ from .strategy import (
     batch_first,
     chain_in,
 )
-from .tiles import (
-    TILES,
-    FactorProduct,
-    factor_by_factor,
-    multiply_tiled,
-    tile_choices,
-    tile_of,
-    tiled_reason,
-    triton_reason,
-)
+from .tiles import TILES, factor_by_factor, multiply_tiled, tile_choices, tile_of, tiled_reason, triton_reason
 from .transposition import multiply_transposed, transposed_reason
 from .views import buffer_rows, padded, view_chain
 
@@ -78,7 +69,7 @@ class CudaStructured(StructuredStrategy):
         if self.name != TILED or request.arithmetic not in TILES or isinstance(structure, Blast):
             return ((),)
         found: dict[Any, Parameters] = {}
-        for choice in range(tile_choices(request.arithmetic, Layout.COLUMNS not in request.layouts[1:])):
+        for choice in range(tile_choices(request.arithmetic)):
             tiles = tuple(tile_of(request.arithmetic, one, choice) for one in structure.patterns)
             found.setdefault(tiles, (("tile", choice),))
         return found.values()
@@ -131,12 +122,11 @@ class CudaStructured(StructuredStrategy):
         if self.name == TILED and isinstance(structure, Blast):
             return partial(multiply_mixed, structure)
         patterns = structure.patterns
-        if self.name == FUSED:
-            return partial(multiply_in_pairs, patterns, dtype)
-        tiled = partial(_tiled, dtype, _choice(candidate))
-        by_name: dict[str, FactorProduct] = {TILED: tiled, GATHER: multiply_gathered, BY_HALVES: multiply_split}
-        if self.name in by_name:
-            return partial(factor_by_factor, by_name[self.name], patterns)
+        if self.name in (GATHER, FUSED):
+            return partial(multiply_launches, launches_of(patterns, request.n, dtype, self.name == FUSED), patterns)
+        if self.name in (TILED, BY_HALVES):
+            tiled = partial(_tiled, dtype, _choice(candidate))
+            return partial(factor_by_factor, tiled if self.name == TILED else multiply_split, patterns)
         return view_chain(
             self.rewritten_chain(request)[0], *(first and request.n > 1 for first in batch_first(request))
         ).run
@@ -151,7 +141,7 @@ def _decode_reason(structure: FactorChain, n: int, dtype: str) -> str | None:
     if _decoded(structure) is None:
         return "the kernel multiplies low-rank, Monarch and BLAST chains; choose strided"
     if n > MOST_COLUMNS:
-        return f"the kernel takes up to {MOST_COLUMNS} columns, not {n}"
+        return f"the kernel takes up to {MOST_COLUMNS} columns, not {n}; choose strided"
     if dtype == "float64" or dtype_of(dtype).parts > 1:
         return "the kernel sums in float32; choose strided"
     return triton_reason()

@@ -18,10 +18,10 @@ from .blocks import alternating_rows
 from .chain import FactorChain, KroneckerSparse
 from .pattern import Pattern
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten_chain
-from .scalar import fused_places, gather_reason
+from .scalar import launches_of
 from .split import TILES as SPLIT_TILES
 from .split import split_seconds
-from .strategy import FUSED, GATHER, STRIDED, TILED, TRANSPOSED, batch_first
+from .strategy import FUSED, STRIDED, TILED, TRANSPOSED, batch_first
 from .tiles import tile_of
 from .views import FactorStep, copied_ends, steps_of
 
@@ -57,8 +57,6 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     if rates is None:
         return math.nan
     tile = tile_of(dtype, pattern, choice)
-    if tile.j == 1 < pattern.d:  # tiles of one diagonal were measured for d = 1 only
-        return math.nan
     share, columns = rates[min(choice, len(rates) - 1)]
     moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * itemsize(dtype)
     padded = tile.padded(pattern)
@@ -156,15 +154,12 @@ def kernel_stages(
     """Return the stages of launches of our kernels; a factor that none multiplies runs by GEMMs on views."""
     patterns, costs, n, dtype = structure.patterns, CudaCostModel.of(machine), request.n, request.arithmetic
     stages: list[Stage] = []
-    launches = fused_places(patterns, n, dtype) if strategy == FUSED else [(i,) for i in range(len(patterns))[::-1]]
-    for places in launches:
+    for places, is_ours in launches_of(patterns, n, dtype, strategy == FUSED):
         some = [patterns[place] for place in places]
         if strategy == TILED:
             seconds = tile_seconds(some[0], n, dtype, choice, costs)
-        elif len(some) == 2:
-            seconds = scalar_seconds(some, n, dtype, FUSED_SHARES, costs)
-        elif strategy == GATHER or gather_reason(some, n, dtype) is None:
-            seconds = scalar_seconds(some, n, dtype, GATHER_SHARES, costs)
+        elif is_ours:
+            seconds = scalar_seconds(some, n, dtype, FUSED_SHARES if len(some) == 2 else GATHER_SHARES, costs)
         else:
             stages.append(_gemm_stage(steps_of(KroneckerSparse((some[0],)))[0], request, costs))
             continue

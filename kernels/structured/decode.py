@@ -16,14 +16,8 @@ from .blocks import Factors, Tensor
 from .pattern import Pattern
 from .tiles import power_above, strides_of
 
-MOST_COLUMNS = 16
-"""Maximum number of columns of the kernel."""
-
-FEWEST_DOT = 8
-"""Number of columns from which tensor cores are used."""
-
-MOST_DOT_PROGRAMS = 2
-"""Maximum programs per multiprocessor from FEWEST_DOT columns on, which need more registers."""
+MOST_COLUMNS = 2
+"""Maximum number of columns of the kernel: with four `strided` was faster (docs/benchmarks/removed.md)."""
 
 REGISTERS = 65536
 """Registers of a multiprocessor: all programs of a joined launch must be resident."""
@@ -86,7 +80,7 @@ def _launches(
     from .decode_kernel import multiply_few_columns
 
     last, (x_strides, (row, col)) = structure.patterns[0], strides
-    programs, fixed, options = launch_of(structure, n, dtype.itemsize == 2, programs_of(device), tile)
+    programs, fixed, options = launch_of(structure, n, programs_of(device), tile)
     interleaved = isinstance(structure, Monarch) and structure.interleaved
     block, row = (row, last.blocks * row) if interleaved else (last.b * row, row)
     fixed |= {"n": n, "programs": programs, "x_strides": x_strides, "y_strides": (block, row, col)}
@@ -99,39 +93,36 @@ def _launches(
 
 
 def launch_of(
-    structure: BlockLowRank, n: int, half: bool, processors: int, tile: DecodeTile
+    structure: BlockLowRank, n: int, processors: int, tile: DecodeTile
 ) -> tuple[int, dict[str, Any], dict[str, Any]]:
     """Return the total programs, the sizes and constants, and the compiler's options of a launch for n columns.
 
-    It is for a GPU of so many multiprocessors; `half`: elements have two bytes.
+    It is for a GPU of so many multiprocessors.
     """
     first, last = structure.patterns[-1], structure.patterns[0]
-    resident = tile.programs if n < FEWEST_DOT else min(tile.programs, MOST_DOT_PROGRAMS)
-    programs, dot, mixing = resident * processors, half and n >= FEWEST_DOT, isinstance(structure, Blast)
+    programs, mixing = tile.programs * processors, isinstance(structure, Blast)
     if mixing:
         b1, b2, rows1 = first.blocks, last.blocks, 1
         inner1 = inner_tile(first.c, tile.weights // power_above(b1))
     else:
-        (b1, b2), (rows1, inner1) = (1, 1), few_tile(first, programs, tile.weights, dot)
-    rows2, inner2 = few_tile(last, programs, tile.weights, dot)
+        (b1, b2), (rows1, inner1) = (1, 1), few_tile(first, programs, tile.weights)
+    rows2, inner2 = few_tile(last, programs, tile.weights)
     block, minor, group = (structure.rank, n * last.c, last.blocks) if isinstance(structure, Monarch) else (0, 0, 1)
     fixed: dict[str, Any] = {"first": (first.blocks, first.b, first.c), "second": (last.blocks, last.b, last.c)}
     fixed |= {"z_strides": (block, minor, last.c)}
-    fixed |= {"GROUP": group, "MIX": mixing, "N": power_above(n), "DOT": dot, "AHEAD": tile.ahead}
+    fixed |= {"GROUP": group, "MIX": mixing, "N": power_above(n), "AHEAD": tile.ahead}
     fixed |= {"B1": b1, "B2": b2, "L": power_above(b1), "M": power_above(b2)}
     fixed |= {"ROWS1": rows1, "K1": inner1, "ROWS2": rows2, "K2": inner2}
-    most = min(255, REGISTERS // (32 * tile.warps * resident) // 8 * 8)
+    most = min(255, REGISTERS // (32 * tile.warps * tile.programs) // 8 * 8)
     return programs, fixed, {"num_warps": tile.warps, "maxnreg": most}
 
 
-def few_tile(factor: Pattern, programs: int, weights: int, dot: bool) -> tuple[int, int]:
+def few_tile(factor: Pattern, programs: int, weights: int) -> tuple[int, int]:
     """Return the rows and inner elements of a tile of about `weights` elements.
 
     The programs take items of so many rows in rounds; a round costs the reads of its rows and as long as
-    `PRICES.round` more weights. Tensor cores take 16 rows or more.
+    `PRICES.round` more weights.
     """
-    if dot:
-        return 16, max(16, inner_tile(factor.c, weights // 16))
 
     def weights_read(rows: int) -> int:
         items = factor.blocks * -(-factor.b // rows)

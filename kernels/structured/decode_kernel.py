@@ -54,13 +54,13 @@ def prefetch_rows(weights, sizes, programs, ROWS: tl.constexpr, AHEAD: tl.conste
 @triton.jit
 def multiply_rows(
     weights, x, y, sizes, n, x_strides, y_strides, programs,
-    GROUP: tl.constexpr, ROWS: tl.constexpr, K: tl.constexpr, N: tl.constexpr, DOT: tl.constexpr,
+    GROUP: tl.constexpr, ROWS: tl.constexpr, K: tl.constexpr, N: tl.constexpr,
 ):  # fmt: skip
     """Compute y[b, i, s] = sum over j of weights[b, i, j] x[b, j, s] for n <= N columns s; sums are float32.
 
     weights of these sizes (count, m, k) are contiguous; strides of x are those of b, j and s. y has the strides block,
     major, minor and col: row i of b is at b block + i // GROUP major + i % GROUP minor. An item is ROWS rows of a
-    block; program t of `programs` computes the items t, t + programs, ...; tensor cores are used if DOT.
+    block; program t of `programs` computes the items t, t + programs, ...
     """
     count, m, k = sizes
     x_block, x_row, x_col = x_strides
@@ -81,12 +81,7 @@ def multiply_rows(
             left = tl.load(
                 rows[:, None] + j[None, :], here[:, None] & (j < k)[None, :], 0.0, eviction_policy="evict_first"
             )  # [ROWS, K]
-            if DOT:
-                right = tl.load(
-                    given + j[None, :] * x_row + s[:, None] * x_col, (s < n)[:, None] & (j < k)[None, :], 0.0
-                )  # [N, K]
-                total = tl.dot(left, right.T, total)
-            elif N == 1:
+            if N == 1:
                 column = tl.load(given + j * x_row, j < k, 0.0)  # [K]
                 total += left.to(tl.float32) * column.to(tl.float32)[None, :]
             else:
@@ -153,7 +148,7 @@ def multiply_few_columns(
     v, scales, u, x, z, y, counter, n, programs, first, x_strides, z_strides, second, y_strides,
     GROUP: tl.constexpr, B1: tl.constexpr, B2: tl.constexpr, L: tl.constexpr, M: tl.constexpr, MIX: tl.constexpr,
     ROWS1: tl.constexpr, K1: tl.constexpr, ROWS2: tl.constexpr, K2: tl.constexpr, N: tl.constexpr,
-    DOT: tl.constexpr, AHEAD: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr,
+    AHEAD: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr,
 ):  # fmt: skip
     """Compute y (n columns) = W x of a low-rank or Monarch matrix, or (MIX) a BLAST one, in two stages.
 
@@ -174,13 +169,11 @@ def multiply_few_columns(
         else:
             multiply_rows(
                 *(v, x, z, first, n, (k1 * x_row, x_row, x_col), (z_block, 1, z_minor, z_col), programs),
-                *(GROUP, ROWS1, K1, N, DOT),
+                *(GROUP, ROWS1, K1, N),
             )
     if FIRST and LAST:
         if AHEAD > 0:
             prefetch_rows(u, second, programs, ROWS2, AHEAD)
         wait_for_all(counter, programs)
     if LAST:
-        multiply_rows(
-            *(u, z, y, second, n, (n * k2, 1, k2), (y_block, y_row, 0, y_col), programs), *(1, ROWS2, K2, N, DOT)
-        )
+        multiply_rows(*(u, z, y, second, n, (n * k2, 1, k2), (y_block, y_row, 0, y_col), programs), *(1, ROWS2, K2, N))

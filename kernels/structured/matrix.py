@@ -139,8 +139,7 @@ class FactoredMatrix:
     def dense(self) -> Matrix:
         """Return W (rows, cols); of a bfloat16 matrix in float32."""
         factors = self.astype("float32").factors if self.dtype == "bfloat16" else self.factors
-        found: Matrix = self.structure.dense(factors)
-        return found
+        return self.structure.dense(factors)
 
     def __repr__(self) -> str:
         return line(self._title)
@@ -256,8 +255,7 @@ def _header(structure: FactorChain) -> tuple[str, Matrix]:
 def _whole(name: str, found: StoredTensor) -> list[Any]:
     if not found.dtype.startswith(("int", "uint")):
         raise SchemeFormatError(f"{name} is {found.dtype}; whole numbers are needed")
-    rows: list[Any] = found.read().tolist()
-    return rows
+    return found.read().tolist()
 
 
 def _kronecker(found: StoredTensor) -> FactorChain:

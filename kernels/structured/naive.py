@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +15,7 @@ from .pattern import Pattern
 def support(pattern: Pattern) -> npt.NDArray[np.bool_]:
     """Return I_a (x) 1_{b x c} (x) I_d, (rows, cols)."""
     inner = np.kron(np.ones((pattern.b, pattern.c), bool), np.eye(pattern.d, dtype=bool))
-    found: npt.NDArray[np.bool_] = np.kron(np.eye(pattern.a, dtype=bool), inner)
-    return found
+    return np.kron(np.eye(pattern.a, dtype=bool), inner)
 
 
 def dense_factor(weights: Array, pattern: Pattern) -> Array:
@@ -34,12 +32,6 @@ def factor_parameters(matrix: Matrix, pattern: Pattern) -> Matrix:
     """Return the parameters (a, d, b, c) of a matrix (rows, cols); entries outside the support are ignored."""
     a, b, c, d = pattern.sizes
     return np.ascontiguousarray(np.einsum("ibjicj->ijbc", matrix.reshape(a, b, d, a, c, d)))  # a view of diagonals
-
-
-def dense_product(factors: Sequence[Matrix], patterns: Sequence[Pattern]) -> Matrix:
-    """Return K1 K2 ... KL as a dense matrix."""
-    pairs = zip(factors, patterns, strict=True)
-    return reduce(np.matmul, [dense_factor(weights, pattern) for weights, pattern in pairs])
 
 
 def multiply(factors: Sequence[Matrix], patterns: Sequence[Pattern], x: Matrix) -> Matrix:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..measured import measured
 from ..request import Layout, layout_of
-from .blocks import Matrix, Tensor, apply_transposed, as_blocks, is_batch_first
+from .blocks import Matrix, Tensor, as_blocks, is_batch_first
 from .pattern import Pattern
 from .tiles import is_readable, multiply_blocks
 from .transposition import batch_first, batch_last, gathered_blocks
@@ -128,14 +128,8 @@ def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: An
     return torch.sum(sums, 2, dtype=wide)
 
 
-def naive_gradients(grad: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H of arrays."""
-    a, d, b, c = weights.shape
-    return apply_transposed([weights], [Pattern(a, b, c, d)], grad), outer_blocks(grad, np.conj(x), a, d)
-
-
 def transposed_gradients(grad: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return `naive_gradients` of tensors of a GPU, dX batch-first, for batch-first grad (abd, n) and x (acd, n).
+    """Return dX = K^H dY, batch-first, and dW[i, j] = dY[i, :, j] X[i, :, j]^H for batch-first dY (abd, n), X (acd, n).
 
     Each operand is transposed once for both; the memory of the transposed x receives dX before its transposition.
     """

@@ -6,8 +6,8 @@ Tensor cores would pad small blocks. The kernel of a pair keeps the result betwe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
+from ..cuda.dtypes import itemsize
 from ..cuda.launch import starter
 from .blocks import Tensor, empty_result
 from .chain import KroneckerSparse
@@ -21,6 +21,9 @@ LARGEST_BLOCK = 32
 ELEMENTS, ROWS = 4096, 16
 """Words of 4 bytes of Y that a program of 128 threads computes, and the maximum number of rows p among its elements."""
 
+Launched = tuple[tuple[int, ...], bool]
+"""The places of the factors of a launch, and whether our kernels run it; the others are multiplied on views."""
+
 MOST_HELD = 256
 """Maximum number of interdependent elements of an intermediate result, which are stored for every column."""
 
@@ -28,35 +31,33 @@ PAIR_ELEMENTS = 8192
 """Words of 4 bytes of the intermediate result that a program of 256 threads stores."""
 
 
-def _long(elements: int, d: int, first: bool) -> tuple[int, int]:
-    """Return columns and diagonals, more of those that are contiguous: diagonals (`first`: batch-first), or columns."""
-    rest = max(16, elements)
+def _long(words: int, item: int, d: int, first: bool) -> tuple[int, int]:
+    """Return columns and diagonals, more of those that are contiguous: diagonals (`first`: batch-first), or columns.
+
+    They fill so many words of 4 bytes by sums of elements of `item` bytes, of one word at least.
+    """
+    rest = max(16, words // max(1, item // 4))
     j = min(power_above(d), rest // 4 if first else max(1, rest // 128))
     return rest // j, j
 
 
-def gather_tile(pattern: Pattern, first: bool, words: int) -> FactorTile:
-    """Return the tile of a pattern; `words` is the number of words of an element's sum."""
+def gather_tile(pattern: Pattern, first: bool, item: int) -> FactorTile:
+    """Return the tile of a pattern for elements of so many bytes."""
     p = min(ROWS, power_above(pattern.b))
-    n, j = _long(ELEMENTS // (p * words), pattern.d, first)
+    n, j = _long(ELEMENTS // p, item, pattern.d, first)
     return FactorTile(n, p, 1, j, 4, 0)
 
 
-def pair_tile(pair: tuple[Pattern, Pattern], first: bool, words: int) -> FactorTile:
+def pair_tile(pair: Sequence[Pattern], first: bool, item: int) -> FactorTile:
     """Return the tile of a pair: columns of the batch, all blocks q of K2 and all rows p of each, diagonals j."""
     q, p = power_above(pair[0].c), power_above(pair[1].b)
-    n, j = _long(PAIR_ELEMENTS // (q * p * words), pair[1].d, first)
+    n, j = _long(PAIR_ELEMENTS // (q * p), item, pair[1].d, first)
     return FactorTile(n, p, q, j, 8, 0)
 
 
-def pair_programs(pair: tuple[Pattern, Pattern], n: int, tile: FactorTile) -> int:
+def pair_programs(pair: Sequence[Pattern], n: int, tile: FactorTile) -> int:
     """Return the number of programs of the grid of a pair for n columns."""
     return pair[0].a * -(-pair[1].d // tile.j) * -(-n // tile.n)
-
-
-def words_of(dtype: str) -> int:
-    """Return the words of 4 bytes of a sum of this dtype."""
-    return {"float64": 2, "complex64": 2, "complex128": 4}.get(dtype, 1)
 
 
 def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
@@ -64,7 +65,7 @@ def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None
     large = next((one for one in patterns if max(one.b, one.c) > LARGEST_BLOCK), None)
     if large is not None and triton_reason() is None:
         return f"blocks of {large} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"
-    return grid_reason(patterns, lambda one: gather_tile(one, True, words_of(dtype)).programs(one, n))
+    return grid_reason(patterns, lambda one: gather_tile(one, True, itemsize(dtype)).programs(one, n))
 
 
 def is_fused(left: Pattern, right: Pattern, n: int, dtype: str) -> bool:
@@ -75,17 +76,19 @@ def is_fused(left: Pattern, right: Pattern, n: int, dtype: str) -> bool:
     if max(left.b, right.c) > LARGEST_BLOCK:
         return False
     pair = left, right
-    tiles = (pair_tile(pair, first, words_of(dtype)) for first in (False, True))
+    tiles = (pair_tile(pair, first, itemsize(dtype)) for first in (False, True))
     return max(pair_programs(pair, n, tile) for tile in tiles) <= MOST_PROGRAMS
 
 
-def fused_places(patterns: Sequence[Pattern], n: int, dtype: str) -> tuple[tuple[int, ...], ...]:
-    """Return the factors of every launch, right-most first: pairs from the right, and single factors between them."""
-    found, place = [], len(patterns) - 1
+def launches_of(patterns: Sequence[Pattern], n: int, dtype: str, pairs: bool) -> tuple[Launched, ...]:
+    """Return the launches of a chain: single factors, or with `pairs` neighbours from the right, and those between."""
+    found: list[Launched] = []
+    place = len(patterns) - 1
     while place >= 0:
-        paired = place > 0 and is_fused(patterns[place - 1], patterns[place], n, dtype)
-        found.append((place - 1, place) if paired else (place,))
-        place -= len(found[-1])
+        paired = pairs and place > 0 and is_fused(patterns[place - 1], patterns[place], n, dtype)
+        places = (place - 1, place) if paired else (place,)
+        found.append((places, paired or gather_reason((patterns[place],), n, dtype) is None))
+        place -= len(places)
     return tuple(found)
 
 
@@ -93,63 +96,43 @@ def fused_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
     """Return the reason why no neighbours of a chain are fused, or None."""
     if reason := triton_reason():
         return reason
-    if all(len(places) == 1 for places in fused_places(patterns, n, dtype)):
+    if all(len(places) == 1 for places, _ in launches_of(patterns, n, dtype, True)):
         return f"no two neighbours chain with rank 1 and hold at most {MOST_HELD} elements for a column"
     return None
 
 
-def multiply_gathered(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
-    """Compute out (rows, n) = K x (cols, n) for any strides; sums of half precision are computed in float32."""
-    from .scalar_kernel import gather_factor
+def multiply_small(weights: Sequence[Tensor], patterns: Sequence[Pattern], x: Tensor, out: Tensor) -> None:
+    """Compute out = K x or K1 K2 x for any strides, by the kernel of one factor or of a pair.
 
-    tile = gather_tile(pattern, out.stride(1) != 1, words_of(str(x.dtype).removeprefix("torch.")))
-    programs, sizes = tile.programs(pattern, x.shape[1]), {"D": pattern.d, "N": tile.n, "P": tile.p, "J": tile.j}
-    _launch(gather_factor, programs, (x, weights, out), (pattern.b, pattern.c), tile.warps, **sizes)
-
-
-def multiply_fused(weights: tuple[Tensor, Tensor], pair: tuple[Pattern, Pattern], x: Tensor, out: Tensor) -> None:
-    """Compute out = K1 K2 x for any strides; intermediate results of half precision are stored in float32."""
-    from .scalar_kernel import multiply_pair
-
-    (_, b1, c1, _), (_, b2, c2, d) = (one.sizes for one in pair)
-    tile = pair_tile(pair, out.stride(1) != 1, words_of(str(x.dtype).removeprefix("torch.")))
-    sizes = {"D": d, "N": tile.n, "Q": tile.q, "P": tile.p, "J": tile.j}
-    operands = x, *weights, out
-    _launch(multiply_pair, pair_programs(pair, x.shape[1], tile), operands, (b1, c1, b2, c2), tile.warps, **sizes)
-
-
-def _launch(
-    kernel: Any, programs: int, operands: Sequence[Tensor], blocks: Sequence[int], warps: int, **sizes: int
-) -> None:
-    """Launch a kernel on x, the parameters, and y; complex elements are pairs of real ones."""
+    Sums and intermediate results of half precision are float32. Complex elements are pairs of real ones.
+    """
     import torch
 
-    x, out = operands[0], operands[-1]
+    from .scalar_kernel import gather_factor, multiply_pair
+
+    n, first, last, paired = x.shape[1], out.stride(1) != 1, patterns[-1], len(patterns) == 2
+    tile = pair_tile(patterns, first, x.itemsize) if paired else gather_tile(last, first, x.itemsize)
+    programs = pair_programs(patterns, n, tile) if paired else tile.programs(last, n)
     parts = 2 if x.is_complex() else 1
-    given = [torch.view_as_real(one) if parts == 2 else one for one in operands]
-    starter(kernel, (programs,), x)(
-        *(*given, x.shape[1], *blocks, *(parts * stride for stride in (*x.stride(), *out.stride()))),
-        **{"DOUBLE": x.dtype in (torch.float64, torch.complex128), "PARTS": parts, **sizes},
-        num_warps=warps,
+    given = [torch.view_as_real(one) if parts == 2 else one for one in (x, *weights, out)]
+    blocks = [side for one in patterns for side in (one.b, one.c)]
+    starter(multiply_pair if paired else gather_factor, (programs,), x)(
+        *(*given, n, *blocks, *(parts * stride for stride in (*x.stride(), *out.stride()))),
+        **{"DOUBLE": x.dtype in (torch.float64, torch.complex128), "PARTS": parts},
+        **{"D": last.d, "N": tile.n, "P": tile.p, "J": tile.j, **({"Q": tile.q} if paired else {})},
+        num_warps=tile.warps,
     )
 
 
-def multiply_in_pairs(
-    patterns: Sequence[Pattern], dtype: str, factors: Sequence[Tensor], x: Tensor, out: Tensor
+def multiply_launches(
+    launches: Sequence[Launched], patterns: Sequence[Pattern], factors: Sequence[Tensor], x: Tensor, out: Tensor
 ) -> None:
-    """Compute out (rows, n) = K1 ... KL x (cols, n) by the launches of `fused_places`; between them the batch is last.
-
-    Unfused factors are gathered, or multiplied on views.
-    """
-    n = x.shape[1]
-    for places in fused_places(patterns, n, dtype):
-        head = patterns[places[0]]
-        target = out if places[0] == 0 else empty_result(x, head.rows, first=False)
-        if len(places) == 2:
-            weights = factors[places[0]], factors[places[1]]
-            multiply_fused(weights, (head, patterns[places[1]]), x, target)
-        elif gather_reason((head,), n, dtype) is None:
-            multiply_gathered(factors[places[0]], head, x, target)
+    """Compute out (rows, n) = K1 ... KL x (cols, n) by `launches_of`; between them the batch is last."""
+    for places, is_ours in launches:
+        some, weights = [patterns[place] for place in places], [factors[place] for place in places]
+        target = empty_result(x, some[0].rows, first=False) if places[0] else out
+        if is_ours:
+            multiply_small(weights, some, x, target)
         else:
-            multiply_strided(KroneckerSparse((head,)), [factors[places[0]]], x, target)
+            multiply_strided(KroneckerSparse(tuple(some)), weights, x, target)
         x = target

@@ -69,19 +69,15 @@ TILES: dict[str, tuple[tuple[FactorTile, ...], tuple[FactorTile, ...]]] = {
 """Tiles by arithmetic: of one diagonal, for d = 1, and of two or four, for d > 1. No registers are spilled on sm_90."""
 
 
-def tile_choices(dtype: str, last: bool = False) -> int:
-    """Return the number of choices of a tile for a dtype.
-
-    `last`: X and the result are batch-last, so that a tile of one diagonal reads and writes contiguous rows for any d.
-    """
-    return sum(map(len, TILES[dtype])) if last else max(map(len, TILES[dtype]))
+def tile_choices(dtype: str) -> int:
+    """Return the number of choices of a tile for a dtype."""
+    return max(map(len, TILES[dtype]))
 
 
 @lru_cache(maxsize=1024)
 def tile_of(dtype: str, pattern: Pattern, choice: int) -> FactorTile:
-    """Return the tile of a choice, fitted to a pattern; for d > 1 those of one diagonal follow those of several."""
-    single, several = TILES[dtype]
-    tiles = (*several, *single) if pattern.d > 1 else single
+    """Return the tile of a choice, fitted to a pattern."""
+    tiles = TILES[dtype][pattern.d > 1]
     return tiles[min(choice, len(tiles) - 1)].fitted(pattern)
 
 

@@ -12,21 +12,13 @@ TILES = {2: (64, 64, 4), 4: (64, 32, 4), 8: (32, 32, 4), 16: (32, 16, 4)}
 """Rows and columns of a tile, and warps of its program, by bytes of an element."""
 
 
-def gather_transposed(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
+def transpose(source: Tensor, target: Tensor, inner: int = 1, d: int = 1, scatters: bool = False) -> None:
     """Compute target (a d inner, n) of source (n, a inner d): X^T with its rows (i, q, j) in the order (i, j, q).
 
-    With d = 1 that is the transposition alone. Rows of both are contiguous. Bits are moved, so that any dtype of 2, 4,
-    8 or 16 bytes can be transposed; 16 are moved as pairs of 8.
+    With d = 1 that is the transposition alone. `scatters`: the inverse, target (n, a inner d) of source (a d inner, n).
+    Rows of both are contiguous. Bits are moved, so that any dtype of 2, 4, 8 or 16 bytes can be transposed; 16 are
+    moved as pairs of 8.
     """
-    _launch(source, target, inner, d, gathers=d > 1)
-
-
-def scatter_transposed(source: Tensor, target: Tensor, inner: int = 1, d: int = 1) -> None:
-    """Compute target (n, a inner d) of source (a d inner, n): the inverse of `gather_transposed`."""
-    _launch(source, target, inner, d, scatters=d > 1)
-
-
-def _launch(source: Tensor, target: Tensor, inner: int, d: int, gathers: bool = False, scatters: bool = False) -> None:
     import torch
 
     from .transposition_kernel import transpose_words
@@ -38,14 +30,15 @@ def _launch(source: Tensor, target: Tensor, inner: int, d: int, gathers: bool = 
     programs = -(-rows // height) * -(-cols // width)
     starter(transpose_words, (programs,), source)(
         *(source.view(word), target.view(word), rows, cols, words * source.stride(0), words * target.stride(0), inner),
-        **{"D": d, "GATHERS": gathers, "SCATTERS": scatters, "R": height, "C": width, "W": words},
+        **{"D": d, "GATHERS": d > 1 and not scatters, "SCATTERS": d > 1 and scatters},
+        **{"R": height, "C": width, "W": words},
         num_warps=warps,
     )
 
 
 TRANSPOSED_ENDS = Ends(
-    lambda x, packed, outer, inner, d: gather_transposed(x.mT, packed, inner, d),
-    lambda packed, y, outer, inner, d: scatter_transposed(packed, y.mT, inner, d),
+    lambda x, packed, outer, inner, d: transpose(x.mT, packed, inner, d),
+    lambda packed, y, outer, inner, d: transpose(packed, y.mT, inner, d, scatters=True),
     first=False,
 )
 """Batch-first ends are transposed, with the rows of every block (i, j) gathered: a factor between two transpositions is

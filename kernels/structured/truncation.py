@@ -76,8 +76,7 @@ def gram_values(matrix: Array) -> Array:
     import torch
 
     wide = (matrix.mT if matrix.shape[-2] < matrix.shape[-1] else matrix).double()
-    found: Array = torch.linalg.eigvalsh(wide.mT @ wide).clamp_min(0.0)
-    return found
+    return torch.linalg.eigvalsh(wide.mT @ wide).clamp_min(0.0)
 
 
 def truncated_by_gram(matrix: Array, rank: int) -> tuple[Array, Array, float]:

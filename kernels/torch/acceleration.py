@@ -228,8 +228,7 @@ class _Planner:
 def _part(place: LinearPlace) -> Tensor:
     """Return the part (outputs, inputs) of the weight that this process multiplies by: all of it, but for a DTensor."""
     weight: Any = place.weight
-    part: Tensor = weight.to_local() if is_sharded(weight) else weight
-    return part
+    return weight.to_local() if is_sharded(weight) else weight
 
 
 def _ratio(theirs: list[float | None], ours: list[float | None]) -> float | None:

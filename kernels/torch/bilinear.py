@@ -20,8 +20,8 @@ LIBRARY = torch.library.Library("lcma", "FRAGMENT")
 Options = tuple[Any, ...]
 """The arguments of an operator after its two operands."""
 
-Gradients = Callable[[Tensor, Tensor, Options, Tensor, tuple[bool, bool]], tuple[Tensor | None, Tensor | None]]
-"""gradients(a, b, options, grad, (of_a, of_b)): the gradients of a and b, None if not requested."""
+Gradient = Callable[[Tensor, Tensor, Options, Tensor, int], Tensor]
+"""gradient(a, b, options, grad, of): that of a (0) or b (1), which may have the leading sizes of the product."""
 
 
 Sharded = Callable[[Callable[..., Tensor], Tensor, Tensor, Options], Tensor]
@@ -29,7 +29,7 @@ Sharded = Callable[[Callable[..., Tensor], Tensor, Tensor, Options], Tensor]
 
 
 def define_bilinear(
-    schema: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], gradients: Gradients, **more: Any
+    schema: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], gradient: Gradient, **more: Any
 ) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; return the overload.
 
@@ -37,7 +37,8 @@ def define_bilinear(
     """
 
     def of_both(tensors: Sequence[Tensor], options: Options, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
-        return gradients(tensors[0], tensors[1], options, grad, needs)
+        a, b = tensors
+        return [sum_to(gradient(a, b, options, grad, of), tensors[of]) if needs[of] else None for of in (0, 1)]
 
     def batched(_: Any, dims: tuple[int | None, ...], a: Tensor, b: Tensor, *options: Any) -> tuple[Tensor, int]:
         if any(dim is not None for dim in dims[2:]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -60,9 +60,8 @@ class BlockLowRankLinear(FactoredLinear):
         """
         if not isinstance(matrix.structure, BlockLowRank):
             raise PlanError(f"{matrix!r} is the matrix of a KSLinear; use KSLinear.from_matrix")
-        layer = layer_of(matrix.structure, bias is not None, dtype=getattr(torch, matrix.dtype))
-        layer._take(matrix, bias)
-        return cast(BlockLowRankLinear, layer)
+        layer: Any = layer_of(matrix.structure, bias is not None, dtype=getattr(torch, matrix.dtype))
+        return layer._take(matrix, bias)
 
     def load_layout(
         self, v: Tensor, u: Tensor, s: Tensor | None = None, scales: str = SCALES[0], bias: Tensor | None = None
@@ -74,8 +73,7 @@ class BlockLowRankLinear(FactoredLinear):
         """
         left, right = stored_array(u), stored_array(v)
         middle = None if s is None else stored_array(s)
-        self._take(from_layout(self.structure, right, left, middle, scales), bias)
-        return self
+        return self._take(from_layout(self.structure, right, left, middle, scales), bias)
 
     def in_layout(self, scales: str = SCALES[0]) -> dict[str, Tensor]:
         """Return the factors "V", "U" and, for BLAST, "S" in the papers' layouts."""

@@ -8,9 +8,9 @@ from typing import Any, cast
 from ...errors import PlanError
 from ..arrays import Tensor
 from ..cuda.dtypes import allows_tf32, dense_precision
+from ..cuda.executor import VendorExecutor
 from ..cuda.machine import index_of, require_device
 from ..cuda.requests import request_of
-from ..cuda.vendor import VendorExecutor
 from ..learning import Mode, allowed, mode
 from ..planning.cache import plan_cache
 from ..planning.strategy import Executor, Plan
@@ -26,7 +26,8 @@ SMALL = 1 << 28
 At 50 Tflop/s, the rate of an H100 in strict float32, it takes 11 us.
 """
 
-_AUTO = ProductRecipe()
+FREE = ProductRecipe()
+"""The recipe that leaves everything to the planner."""
 
 
 def recipe_plan(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan:
@@ -54,7 +55,7 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
     dtype = str(a.dtype).removeprefix("torch.")
     if not recipe.levels and dtype not in (*CUDA_DTYPES, INT8):
         return VendorExecutor()  # dtypes that only the vendor supports
-    if recipe == _AUTO and dtype != INT8 and packed is None and a.shape[-2] * b.numel() < SMALL:
+    if recipe == FREE and dtype != INT8 and packed is None and a.shape[-2] * b.numel() < SMALL:
         return VendorExecutor()
     precision, index = dense_precision(a, recipe.precision), index_of(a.device)
     now = mode() if recipe.is_free and packed is None else Mode.FROZEN
@@ -67,7 +68,7 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
         request = request_of(a, b, precision, static=None if packed is None else "B", max_abs=recipe.max_abs)
         plan = recipe_plan(recipe, request, index)
         if recipe.levels and a.is_cuda:
-            from ..cuda.foreground import compile_now  # the code of schemes is slow to import
+            from ..cuda.bench import compile_now  # the code of schemes is slow to import
 
             compile_now(plan)
         found = plan_cache.put(key, (plan.build(), request))
@@ -83,18 +84,18 @@ def automatic(a: Tensor, b: Tensor) -> Tensor:
     known: LearningExecutor | None = plan_cache.entries.get(key)
     if known is not None and known.lent > 0:
         known.lent -= 1
-        return cast(Tensor, cast(Any, known.loan)(a, b))
+        return cast(Any, known.loan)(a, b)
     if a.dim() > 2 and b.dim() == 2:
         return automatic(a.reshape(-1, a.shape[-1]), b).view(*a.shape[:-1], b.shape[1])
     learning: LearningExecutor | None = plan_cache.get(key)
     repeated = None if learning is None else learning.repeats() or (learning if allowed() else None)
     if learning is not None and repeated is not None:
         learning.lend()
-        return cast(Tensor, repeated.again(a, b))
-    executor = recipe_executor(_AUTO, a, b)
+        return repeated.again(a, b)
+    executor = recipe_executor(FREE, a, b)
     if isinstance(executor, LearningExecutor):
         plan_cache.put(key, executor)
-    return cast(Tensor, executor.run(a, b))
+    return executor.run(a, b)
 
 
 def _learning(key: Any, recipe: ProductRecipe, a: Tensor, b: Tensor, precision: str | None) -> Executor | None:
@@ -122,8 +123,7 @@ def run(recipe: ProductRecipe, a: Tensor, b: Tensor, out: Tensor | None = None, 
     executor = recipe_executor(recipe, a, b, packed)
     if packed is not None and getattr(executor, "prepares", False) and cast(Any, executor).fits(packed):
         return executor.run(a, PreparedOperand(b, packed, packed.nbytes), out)
-    result: Tensor = executor.run(a, b, out)
-    return result
+    return executor.run(a, b, out)
 
 
 def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Tensor] | None:

@@ -88,8 +88,8 @@ class FactoredLinear(PackedModule):
         if is_sharded(x):
             from .sharded_layers import factored_linear
 
-            text, options = self.structure.text, (self.layout, self.strategy, self.precision)
-            return factored_linear(x, [*self.weights()], self.bias, text, *options)
+            options = self.layout == BATCH_FIRST, self.strategy, self.precision
+            return factored_linear(x, [*self.weights()], self.bias, self.structure.text, options)
         weight = None if self._packed is None else self._dense_weight(x)
         if self.layout == BATCH_LAST:
             columns = x.reshape(self.in_features, -1)
@@ -98,7 +98,7 @@ class FactoredLinear(PackedModule):
         if weight is not None:
             return functional.linear(x, weight, self.bias)
         rows = x if x.dim() == 2 else x.reshape(-1, self.in_features)
-        y = multiply_factors(rows.T, self.weights(), self.structure, True, self.strategy, self.precision).T
+        y = multiply_factors(rows.T, self.weights(), self.structure, (True, self.strategy, self.precision)).T
         y = y if self.bias is None else y + self.bias.to(y.dtype)
         return y if x.dim() == 2 else y.reshape(*x.shape[:-1], self.out_features)
 
@@ -115,7 +115,7 @@ class FactoredLinear(PackedModule):
 
     def columns(self, x: Tensor, last: bool = False) -> Tensor:
         """Compute W x + bias (rows, n) for x (cols, n) of any strides: contiguous, or with `last` its transpose is."""
-        y = multiply_factors(x, self.weights(), self.structure, last, self.strategy, self.precision)
+        y = multiply_factors(x, self.weights(), self.structure, (last, self.strategy, self.precision))
         return self._biased(y, last)
 
     def _biased(self, y: Tensor, last: bool = False) -> Tensor:
@@ -152,8 +152,7 @@ class FactoredLinear(PackedModule):
 
     def dense(self) -> Tensor:
         """Return the weight (out_features, in_features)."""
-        found: Tensor = self.structure.dense(self.weights())
-        return found
+        return self.structure.dense(self.weights())
 
     def pack(self, rows: int, max_extra_bytes: int) -> bool:
         """Store the dense weight for calls without gradients, if the planner takes it for so many inputs.
@@ -203,8 +202,8 @@ class FactoredLinear(PackedModule):
         self.unpack()
         return super()._apply(*args, **kwargs)
 
-    def _take(self, matrix: FactoredMatrix, bias: Tensor | None) -> None:
-        """Copy the factors of a matrix of the layer's structure, and a bias (out_features,) or (out_features, 1).
+    def _take(self, matrix: FactoredMatrix, bias: Tensor | None) -> Self:
+        """Return self with the factors of a matrix of the structure, and a bias (out_features,) or (out_features, 1).
 
         A bias that the layer does not have, or of another size, is refused before anything is changed.
         """
@@ -215,3 +214,4 @@ class FactoredLinear(PackedModule):
                 parameter.copy_(stored_tensor(weights))
             if bias is not None and self.bias is not None:
                 self.bias.copy_(bias.reshape(-1))
+        return self

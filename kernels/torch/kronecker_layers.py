@@ -67,10 +67,8 @@ class KSLinear(FactoredLinear):
             PlanError: the bias has another size, or the outputs of a Monarch matrix are not interleaved.
         """
         matrix = matrix.kronecker
-        dtype = getattr(torch, matrix.dtype)
-        layer = cls.of_structure(matrix.structure, bias is not None, layout=layout, dtype=dtype)
-        layer._take(matrix, bias)
-        return layer
+        layer = cls.of_structure(matrix.structure, bias is not None, layout=layout, dtype=getattr(torch, matrix.dtype))
+        return layer._take(matrix, bias)
 
     @classmethod
     def from_dense(
@@ -106,8 +104,7 @@ class KSLinear(FactoredLinear):
             raise PlanError(f"the layer has {len(patterns)} factors, not {len(weights)}; list them left-most first")
         pairs = zip(weights, patterns, strict=True)
         found = [from_layout(stored_array(given), pattern, layout) for given, pattern in pairs]
-        self._take(FactoredMatrix.of(self.structure, found), bias)
-        return self
+        return self._take(FactoredMatrix.of(self.structure, found), bias)
 
     def in_layout(self, layout: str) -> list[Tensor]:
         """Return the factors in a layout of other code; see `load_layout`."""

@@ -57,8 +57,7 @@ class FastModule(PackedModule):
             layer.source = type(module)
         layer.__class__ = cls
         layer._set_recipe(AUTO, None)
-        found: Self = layer
-        return found
+        return layer
 
     def revert_(self) -> nn.Module:
         """Change the class of this layer back in place; undoes `convert_`."""
@@ -68,8 +67,7 @@ class FastModule(PackedModule):
         for name in ("recipe", "_packed", "source"):
             vars(layer).pop(name, None)
         layer.__class__ = source
-        found: nn.Module = layer
-        return found
+        return layer
 
     @property
     def right(self) -> Tensor:

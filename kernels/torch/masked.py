@@ -25,10 +25,10 @@ from ..causal.block_masks import (
 )
 from ..codegen.certified import SchemeLike, certified
 from ..cuda.requests import check_alike
-from ..cuda.strips import zero_outside_triangle
+from ..cuda.triangular_products import zero_outside_triangle
 from ..products.triangular import masked
 from ..structure import BlockMask
-from .bilinear import Options, check_inner, define_bilinear, sum_to
+from .bilinear import Options, check_inner, define_bilinear
 from .flops import classical_flops, flop_formula
 from .ops import bilinear_mm
 from .processor import through_numpy
@@ -53,8 +53,7 @@ def _kinds(mask: Any) -> Tensor:
         return torch.from_numpy(kinds_of(mask))
     if mask.ndim != 2 or mask.dtype != torch.bool:
         raise PlanError(f"mask must be a 2-d boolean tensor or rows of letters, not {mask.ndim}-d {mask.dtype}")
-    kinds: Tensor = mask.to("cpu", torch.int8)
-    return kinds
+    return mask.to("cpu", torch.int8)
 
 
 def _run(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
@@ -128,22 +127,17 @@ def _fake(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
     return a.new_empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
 
 
-def _gradients(
-    a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients.
+def _gradient(a: Tensor, b: Tensor, options: Options, grad: Tensor, of: int) -> Tensor:
+    """Return the gradient of a or b.
 
     Of C = M o (A B): dA = (M o dC) B^H, dB^H = (M o dC)^H A; of C = (M o A) B: M o (dC B^H) and (M o A)^H dC.
     """
     mask, side = options
-    grad_a = grad_b = None
-    if needs[0]:
-        grad_a = sum_to(_operator(grad, b.mH, mask, "left" if side == "out" else "out"), a)
-    if needs[1]:
-        factor, other = (grad, a) if side == "out" else (a, grad)
-        product = _operator(factor.mH, other, _transposed(mask), "left")
-        grad_b = sum_to(product.mH if side == "out" else product, b)
-    return grad_a, grad_b
+    if of == 0:
+        return _operator(grad, b.mH, mask, "left" if side == "out" else "out")
+    factor, other = (grad, a) if side == "out" else (a, grad)
+    product = _operator(factor.mH, other, _transposed(mask), "left")
+    return product.mH if side == "out" else product
 
 
 def _transposed(mask: Tensor) -> Tensor:
@@ -152,7 +146,7 @@ def _transposed(mask: Tensor) -> Tensor:
     return mask.masked_fill(lower, int(Kind.UPPER)).masked_fill(upper, int(Kind.LOWER)).mT.contiguous()
 
 
-_operator = define_bilinear("masked_mm(Tensor a, Tensor b, Tensor mask, str side) -> Tensor", _run, _fake, _gradients)
+_operator = define_bilinear("masked_mm(Tensor a, Tensor b, Tensor mask, str side) -> Tensor", _run, _fake, _gradient)
 
 
 flop_formula(torch.ops.lcma.masked_mm)(classical_flops)

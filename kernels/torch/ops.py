@@ -33,7 +33,6 @@ from .bilinear import (
     is_eager,
     refuse_sharded,
     register_autocast,
-    sum_to,
 )
 from .flops import classical_flops, flop_formula
 from .modules import is_sharded
@@ -165,19 +164,14 @@ def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Te
     return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=torch.int32 if wide else a.dtype)
 
 
-def _gradients(
-    a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return dA = dC B^H and dB = A^H dC, by the permuted schemes for these sizes, which have equal rank."""
+def _gradient(a: Tensor, b: Tensor, options: Options, grad: Tensor, of: int) -> Tensor:
+    """Return dA = dC B^H or dB = A^H dC, by the permuted schemes for these sizes, which have equal rank."""
     recipe = ProductRecipe.parse(options[0])
-    grad_a = grad_b = None
-    if needs[0]:
-        grad_a = sum_to(bilinear_mm(grad, b.mH, str(recipe.permuted("mnk"))), a)
-    if needs[1]:
-        if b.dim() == 2 and a.dim() > 2 and recipe.is_general:  # rows of all matrices are rows of one
-            a, grad = a.flatten(0, -2), grad.flatten(0, -2)
-        grad_b = sum_to(bilinear_mm(a.mH, grad, str(recipe.permuted("kmn"))), b)
-    return grad_a, grad_b
+    if of == 0:
+        return bilinear_mm(grad, b.mH, str(recipe.permuted("mnk")))
+    if b.dim() == 2 and a.dim() > 2 and recipe.is_general:  # rows of all matrices are rows of one
+        a, grad = a.flatten(0, -2), grad.flatten(0, -2)
+    return bilinear_mm(a.mH, grad, str(recipe.permuted("kmn")))
 
 
 def _tangent_options(options: Options, operand: int) -> Options:
@@ -198,7 +192,7 @@ _operator = define_bilinear(
     "bilinear_mm(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor",
     lambda a, b, recipe, packed=None: _run(a, b, recipe, packed, None),
     _fake,
-    _gradients,
+    _gradient,
     tangent_options=_tangent_options,
     sharded=_run_sharded,
 )
@@ -264,7 +258,7 @@ def _is_the_vendors(a: Tensor, b: Tensor) -> bool:
         return False
     if a.dim() > 2 and b.dim() == 2:
         a = a.detach().reshape(-1, a.shape[-1])
-    executor = dispatch.recipe_executor(_AUTO, a, b)
+    executor = dispatch.recipe_executor(dispatch.FREE, a, b)
     if isinstance(executor, LearningExecutor):
         return executor.left_to("vendor")
     return isinstance(executor, dispatch.VendorExecutor)
@@ -283,6 +277,3 @@ def _is_processors(a: Tensor, b: Tensor) -> bool:
         learning = learning_executor(request, wait=False)
         return learning is None or learning.left_to("torch")
     return plan_and_executor(request)[0].candidate.strategy == "vendor"
-
-
-_AUTO = ProductRecipe()

@@ -43,8 +43,7 @@ def stored_array(tensor: Tensor) -> npt.NDArray[Any]:
     plain = tensor.detach().cpu().contiguous()
     if plain.dtype == torch.bfloat16:
         return plain.view(torch.int16).numpy().view(np.uint16)
-    found: npt.NDArray[Any] = plain.numpy()
-    return found
+    return plain.numpy()
 
 
 def stored_tensor(array: npt.NDArray[Any]) -> Tensor:

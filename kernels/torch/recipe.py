@@ -34,13 +34,28 @@ class ProductRecipe:
     precision: str | None = None
 
     @staticmethod
+    @lru_cache(maxsize=1024)
     def parse(text: str) -> ProductRecipe:
         """Parse a recipe; equal texts return the same object.
 
         Raises:
             PlanError: the text is no recipe.
         """
-        return _parsed(text)
+        schemes, *limits = text.split(";")
+        names, at, strategy = schemes.partition("@")
+        where_faster = names.rstrip().endswith("?")
+        levels = tuple(name.strip() for name in names.rstrip().removesuffix("?").split("/"))
+        if not all(levels) or (at and not strategy.strip()):
+            raise PlanError(f"recipe {text!r} names no scheme; write auto, or scheme/scheme@strategy;max_error=1e-3")
+        values = {}
+        for limit in limits:
+            name, _, value = limit.partition("=")
+            try:
+                values[name.strip()] = _LIMITS[name.strip()](value)
+            except (KeyError, ValueError):
+                mend = "write max_error=X or max_workspace=N"
+                raise PlanError(f"recipe {text!r} has a limit {limit!r}; {mend}") from None
+        return ProductRecipe(() if levels == (AUTO,) else levels, where_faster, strategy.strip() or None, **values)
 
     @cached_property
     def is_free(self) -> bool:
@@ -91,24 +106,6 @@ class ProductRecipe:
         A scheme of a cubic grid is used unchanged for all orders.
         """
         return replace(self, levels=tuple(_permuted(name, order) for name in self.levels))
-
-
-@lru_cache(maxsize=1024)
-def _parsed(text: str) -> ProductRecipe:
-    schemes, *limits = text.split(";")
-    names, at, strategy = schemes.partition("@")
-    where_faster = names.rstrip().endswith("?")
-    levels = tuple(name.strip() for name in names.rstrip().removesuffix("?").split("/"))
-    if not all(levels) or (at and not strategy.strip()):
-        raise PlanError(f"recipe {text!r} names no scheme; write auto, or scheme/scheme@strategy;max_error=1e-3")
-    values = {}
-    for limit in limits:
-        name, _, value = limit.partition("=")
-        try:
-            values[name.strip()] = _LIMITS[name.strip()](value)
-        except (KeyError, ValueError):
-            raise PlanError(f"recipe {text!r} has a limit {limit!r}; write max_error=X or max_workspace=N") from None
-    return ProductRecipe(() if levels == (AUTO,) else levels, where_faster, strategy.strip() or None, **values)
 
 
 def named(scheme: str | Scheme) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..factored import BATCH_FIRST
 from ..structured.block_low_rank import LowRank, parse_structure
 from .ops import bilinear_mm
 from .recipe import AUTO, ProductRecipe
 from .sharding import sharded_layer, sharded_product
 from .structured import multiply_factors
+from .structured_products import Options
 
 
 @torch.compiler.allow_in_graph
@@ -30,21 +30,16 @@ def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, tr
 
 
 @torch.compiler.allow_in_graph
-def factored_linear(
-    x: Tensor,
-    factors: list[Tensor],
-    bias: Tensor | None,
-    text: str,
-    layout: str,
-    strategy: str | None,
-    precision: str | None,
-) -> Tensor:
-    """Map a DTensor x in the layer's layout by the local parts of x and of the factors. See `sharded_layer`."""
-    first, structure = layout == BATCH_FIRST, parse_structure(text)
+def factored_linear(x: Tensor, factors: list[Tensor], bias: Tensor | None, text: str, options: Options) -> Tensor:
+    """Map a DTensor x in the layer's layout by the local parts of x and of the factors. See `sharded_layer`.
+
+    A batch-first x has batch-first results, of which the `options` tell.
+    """
+    first, structure = options[0], parse_structure(text)
 
     def run(part: Tensor, *weights: Tensor) -> Tensor:
         matrix = part.reshape(-1, structure.cols).T if first else part.reshape(structure.cols, -1)
-        y = multiply_factors(matrix, weights, structure, first, strategy, precision)
+        y = multiply_factors(matrix, weights, structure, options)
         return y.T.reshape(*part.shape[:-1], structure.rows) if first else y.reshape(structure.rows, *part.shape[1:])
 
     def low_rank(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side

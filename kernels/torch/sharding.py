@@ -105,8 +105,7 @@ def _by_parts(
         axis %= len(shape)
         term = _local_bias(bias, result, axis, mesh).to(local.dtype)
         local = local + term.reshape(-1, *(1,) * (len(shape) - 1 - axis))
-    found: Tensor = _Wrap.apply(local, mesh, result, shape)
-    return found
+    return _Wrap.apply(local, mesh, result, shape)
 
 
 def _operand(x: Tensor) -> ShardedOperand | None:

@@ -6,6 +6,7 @@ Gradients of a Kronecker-sparse factor are an operator of their own, `lcma::stru
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from ..structured.pattern import Pattern
 from ..structured.rewrites import DENSE
 from ..structured.strategy import TRANSPOSED
 from ..structured.transposition import batch_last
-from .bilinear import LIBRARY, define_bilinear, define_multilinear, define_opaque, is_eager, is_plain, register_autocast
+from .bilinear import LIBRARY, define_multilinear, define_opaque, is_eager, is_plain, register_autocast
 from .flops import flop_formula
 from .processor import as_array
 from .structured_products import Options, arithmetic_on_gpu, gpu_request, run
@@ -57,20 +58,13 @@ def structured_mm(
     return op(x, list(factors), structure.text, last, strategy, precision)
 
 
-def multiply_factors(
-    x: Tensor,
-    factors: Sequence[Tensor],
-    structure: FactorChain,
-    last: bool,
-    strategy: str | None,
-    precision: str | None,
-) -> Tensor:
+def multiply_factors(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
     """Compute W X as `structured_mm`: a list of patterns factor by factor, whose results autograd stores."""
     if isinstance(structure, KroneckerSparse):
         for place in range(len(factors) - 1, 0, -1):
-            x = structured_mm(x, [factors[place]], structure.singles[place], False, strategy, precision)
+            x = structured_mm(x, [factors[place]], structure.singles[place], False, *options[1:])
         structure, factors = structure.singles[0], factors[:1]
-    return structured_mm(x, factors, structure, last, strategy, precision)
+    return structured_mm(x, factors, structure, *options)
 
 
 def dense_where_faster(
@@ -92,8 +86,7 @@ def dense_where_faster(
     if decision_for(request, strategy=strategy).plan.candidate.strategy != DENSE:
         return None
     wide = [one.detach().to(torch.promote_types(one.dtype, torch.float32)) for one in factors]
-    weight: Tensor = structure.dense(wide).to(first.dtype).contiguous()
-    return weight
+    return structure.dense(wide).to(first.dtype).contiguous()
 
 
 def _run(
@@ -125,11 +118,19 @@ def _batched(info: Any, dims: Any, x: Tensor, factors: list[Tensor], *options: A
     if all(dim is None for dim in dims[1]):
         columns = x.movedim(dims[0], 1)  # (cols, batch, n)
         return _mm(columns.flatten(1), factors, *options).unflatten(1, columns.shape[1:]), 1
-    found = []
-    for place in range(info.batch_size):
-        some = [w if dim is None else w.select(dim, place) for w, dim in zip(factors, dims[1], strict=True)]
-        found.append(_mm(x if dims[0] is None else x.select(dims[0], place), some, *options))
-    return torch.stack(found), 0
+    return _one_by_one(_mm, info, dims, x, factors, *options)
+
+
+def _one_by_one(op: Callable[..., Tensor], info: Any, dims: Any, *arguments: Any) -> tuple[Tensor, int]:
+    """Call an operator once for each place of what vmap maps, and stack the results."""
+
+    def part(x: Any, dim: Any, place: int) -> Any:
+        if isinstance(x, list):
+            return [part(one, along, place) for one, along in zip(x, dim, strict=True)]
+        return x if dim is None else x.select(dim, place)
+
+    parts = (map(part, arguments, dims, [place] * len(dims)) for place in range(info.batch_size))
+    return torch.stack([op(*some) for some in parts]), 0
 
 
 def _under_autocast(cast: Callable[[Tensor], Tensor], x: Tensor, factors: list[Tensor], *options: Any) -> Tensor:
@@ -163,7 +164,7 @@ def gradients(
     if needs[0]:
         other, turned, order = structure.transpose([one.conj() for one in factors])
         given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
-        of_x = _multiply(given, [one.contiguous() for one in turned], other, options)  # repeats are of contiguous ones
+        of_x = structured_mm(given, [one.contiguous() for one in turned], other, *options)  # repeats: contiguous ones
     found: list[Tensor | None] = [None] * len(factors)
     if any(needs[1:]):
         sums = factor_gradients(structure, x, factors, grad)
@@ -206,16 +207,18 @@ def _kronecker(
     """Return dX = K^H dY and dW[i, j] = dY[i, :, j] X[i, :, j]^H."""
     precision = options[2]
     other, (adjoint,), _ = structure.transpose([weights.conj()])
-    multiply, sum_outer = _multiply, _outer
-    if grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights):
-        multiply, sum_outer = run, _run_outer
-        if all(needs) and _is_transposed(grad, other, options):
-            if tensor_layout(x) is Layout.COLUMNS:
-                with vendor_precision(arithmetic_on_gpu(grad, precision).name):
-                    return transposed_gradients(grad, x, weights)
-            grad = batch_last(grad)
-    grad_x = multiply(grad, [adjoint], other, options) if needs[0] else None
-    grad_w = sum_outer(grad, x.conj(), *weights.shape[:2], precision) if needs[1] else None
+    at_once = grad.device.type in ("cpu", "cuda") and is_plain(grad, x, weights)
+    if at_once and all(needs) and _is_transposed(grad, other, options):
+        if tensor_layout(x) is Layout.COLUMNS:
+            with vendor_precision(arithmetic_on_gpu(grad, precision).name):
+                return transposed_gradients(grad, x, weights)
+        grad = batch_last(grad)
+    grad_x = grad_w = None
+    if needs[0]:
+        grad_x = run(grad, [adjoint], other, options) if at_once else structured_mm(grad, [adjoint], other, *options)
+    if needs[1]:
+        (a, d), sum_outer = weights.shape[:2], _run_outer if at_once else _outer
+        grad_w = sum_outer(grad, x.conj(), a, d, precision)
     return grad_x, grad_w
 
 
@@ -228,53 +231,29 @@ def _is_transposed(grad: Tensor, structure: FactorChain, options: Options) -> bo
 
 
 def _run_outer(grad: Tensor, x: Tensor, a: int, d: int, precision: str | None = None) -> Tensor:
-    def one(left: Tensor, right: Tensor) -> Tensor:
-        if left.is_cuda:
-            with vendor_precision(arithmetic_on_gpu(left, precision).name):
-                return outer_tensors(left, right, a, d)
-        found = torch.from_numpy(outer_blocks(as_array(left), as_array(right), a, d))
-        return found.to(grad.dtype)
-
-    if grad.device.type not in ("cpu", "cuda"):
+    """Compute dW (a, d, b, c) of dY (a b d, n) and X (a c d, n)."""
+    if grad.is_cuda:
+        with vendor_precision(arithmetic_on_gpu(grad, precision).name):
+            return outer_tensors(grad, x, a, d)
+    if grad.device.type != "cpu":
         raise PlanError(f"products by factors run on cpu and cuda, not on {grad.device}; move them with .to")
-    if grad.dim() == 2 and x.dim() == 2:
-        return one(grad, x)
-    left, right = (y.reshape(-1, *y.shape[-2:]) for y in (grad, x))
-    count = max(len(left), len(right))
-    return torch.stack([one(left[min(i, len(left) - 1)], right[min(i, len(right) - 1)]) for i in range(count)])
+    return torch.from_numpy(outer_blocks(as_array(grad), as_array(x), a, d)).to(grad.dtype)
 
 
 def _fake_outer(grad: Tensor, x: Tensor, a: int, d: int, precision: str | None = None) -> Tensor:
-    leading = torch.broadcast_shapes(grad.shape[:-2], x.shape[:-2])
-    return grad.new_empty((*leading, a, d, grad.shape[-2] // (a * d), x.shape[-2] // (a * d)))
+    return grad.new_empty((a, d, grad.shape[0] // (a * d), x.shape[0] // (a * d)))
 
 
 def _outer_gradients(
-    grad: Tensor, x: Tensor, options: Sequence[Any], cotangent: Tensor, needs: tuple[bool, bool]
+    tensors: Sequence[Tensor], options: Sequence[Any], cotangent: Tensor, needs: Sequence[bool]
 ) -> tuple[Tensor | None, Tensor | None]:
     """Return the gradients of dW = dY X^T by blocks: with V in place of dW, V X* and V^T dY*."""
-    precision = options[-1]
-    of_grad = _by_factor(x.conj(), cotangent, precision) if needs[0] else None
-    return of_grad, _by_factor(grad.conj(), cotangent.mT, precision) if needs[1] else None
+    grad, x = tensors
 
+    def product(of: Tensor, weights: Tensor) -> Tensor:
+        return structured_mm(of.conj(), [weights], structure_of_factor(weights), precision=options[-1])
 
-def _by_factor(x: Tensor, weights: Tensor, precision: str | None) -> Tensor:
-    """Compute K X for x (..., cols, n) and parameters (..., a, d, b, c), whose leading sizes vmap has added."""
-    if x.dim() == 2 and weights.dim() == 4:
-        return _multiply(x, [weights], structure_of_factor(weights), (False, None, precision))
-    leading = torch.broadcast_shapes(x.shape[:-2], weights.shape[:-4])
-    matrices = x.expand(*leading, *x.shape[-2:]).flatten(0, -3)
-    several = weights.expand(*leading, *weights.shape[-4:]).flatten(0, -5)
-    products = [_by_factor(*pair, precision) for pair in zip(matrices, several, strict=True)]
-    return torch.stack(products).unflatten(0, leading)
-
-
-def _multiply(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
-    """Compute W X, by the operator unless nothing records or transforms the product."""
-    if is_eager(x, *factors):
-        return run(x, factors, structure, options)
-    product: Tensor = torch.ops.lcma.structured_mm(x, list(factors), structure.text, *options)
-    return product
+    return product(x, cotangent) if needs[0] else None, product(grad, cotangent.mT) if needs[1] else None
 
 
 def structure_of_factor(weights: Any) -> KroneckerSparse:
@@ -285,13 +264,10 @@ def structure_of_factor(weights: Any) -> KroneckerSparse:
     return KroneckerSparse.of(Pattern(a, b, c, d))
 
 
-_outer = define_bilinear(
-    "structured_outer(Tensor grad, Tensor x, int a, int d, str? precision=None) -> Tensor",
-    _run_outer,
-    _fake_outer,
-    _outer_gradients,
-    exact_strides=True,
-)
+OUTER = "structured_outer(Tensor grad, Tensor x, int a, int d, str? precision=None) -> Tensor"
+
+_outer = define_multilinear(OUTER, _run_outer, _fake_outer, _outer_gradients, exact_strides=True)
+torch.library.register_vmap("lcma::structured_outer", partial(_one_by_one, _outer), lib=LIBRARY)
 
 
 @flop_formula(torch.ops.lcma.structured_outer)

@@ -106,8 +106,7 @@ def _on_gpu(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, option
     if known is None or executor is None or not known.fits(factors, dtype, device):
         return _checked_on_gpu(x, factors, structure, options, key)
     if tf32 is None:
-        product: Tensor = executor.again(factors, x)
-        return product
+        return executor.again(factors, x)
     with vendor_precision(known.request.arithmetic):
         product = executor.again(factors, x)
     return product

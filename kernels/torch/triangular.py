@@ -15,7 +15,7 @@ from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..cuda.requests import check_alike
 from ..products.triangular import triangular_heads
-from .bilinear import Options, check_inner, define_bilinear, sum_to
+from .bilinear import Options, check_inner, define_bilinear
 from .flops import flop_formula
 from .processor import through_numpy
 
@@ -68,27 +68,18 @@ def _batch_shape(a: Any, b: Any) -> tuple[int, ...]:
     return *torch.broadcast_shapes(a[:-3], b[:-3]), b[-3] if a[-3] == 1 else a[-3]
 
 
-def _gradients(
-    a: Tensor, b: Tensor, options: Options, grad: Tensor, needs: tuple[bool, bool]
-) -> tuple[Tensor | None, Tensor | None]:
-    """Return the gradients.
+def _gradient(a: Tensor, b: Tensor, options: Options, grad: Tensor, of: int) -> Tensor:
+    """Return the gradient of a or b.
 
     Of C = T(A) B: dA = T(dC B^H), dB = T(A)^H dC; of C = T(A B): dA = T(dC) B^H, dB = A^H T(dC); right likewise.
     T selects the triangle. The heads of `a` that share one of `b` remain separate, until their sum.
     """
     side, upper, _, strategy, _ = options
-
-    def product(left: Tensor, right: Tensor, place: str, of_upper: bool) -> Tensor:
-        return _operator(left, right, place, of_upper, False, strategy, False)
-
-    grad_a = grad_b = None
-    if needs[0]:
+    if of == 0:
         place, flipped = {"left": ("out", upper), "out": ("left", upper), "right": ("right", not upper)}[side]
-        grad_a = sum_to(product(grad, b.mH, place, flipped), a)
-    if needs[1]:
-        place, flipped = {"left": ("left", not upper), "out": ("right", upper), "right": ("out", upper)}[side]
-        grad_b = sum_to(product(a.mH, grad, place, flipped), b)
-    return grad_a, grad_b
+        return _operator(grad, b.mH, place, flipped, False, strategy, False)
+    place, flipped = {"left": ("left", not upper), "out": ("right", upper), "right": ("out", upper)}[side]
+    return _operator(a.mH, grad, place, flipped, False, strategy, False)
 
 
 def _tangent_options(options: Options, operand: int) -> Options:
@@ -101,7 +92,7 @@ _operator = define_bilinear(
     "triangular_mm(Tensor a, Tensor b, str side, bool upper, bool shared, str? strategy, bool required) -> Tensor",
     _run,
     _fake,
-    _gradients,
+    _gradient,
     tangent_options=_tangent_options,
 )
 

@@ -186,11 +186,10 @@ def ordered(rows, first, dtype):
 
 
 def of_tiles():
-    """Every tile, the first one with every d and order, and those of float16 batch-last."""
+    """Every tile, and the first one with every d and order."""
     cases = [(name, choice, 6, True) for name in TILES for choice in range(1, tile_choices(name))]
     every = ((1, True), (2, True), (16, True), (6, True), (6, False))
     cases += [(name, 0, *one) for name in TILES for one in every]
-    cases += [("float16", choice, 6, False) for choice in (3, 4, 5)]
     for name, choice, d, first in cases:
         pattern, dtype = Pattern(1, 128, 128, d), arithmetic_of(name).dtype
         x, out = (ordered(128 * d, first, dtype) for _ in "xy")
@@ -217,8 +216,7 @@ def of_small_blocks():
         for patterns in SCALAR:
             x, out = ordered(patterns[-1].cols, first, dtype), ordered(patterns[0].rows, first, dtype)
             weights = [blank(one.a, one.d, one.b, one.c, dtype=dtype) for one in patterns]
-            single = partial(scalar.multiply_gathered, weights[0], patterns[0], x, out)
-            call = single if len(patterns) == 1 else partial(scalar.multiply_fused, weights, patterns, x, out)
+            call = partial(scalar.multiply_small, weights, patterns, x, out)
             yield case(f"{''.join(map(str, patterns))} {dtype} first {first}", call)
 
 
@@ -235,12 +233,8 @@ def of_moves():
         height, width, _ = transposition.TILES[size]
         # The exchange that makes both sides contiguous; 16 bytes are a thread's whole access.
         shared = height * width * size if size < 16 else 0
-        for order, move, of in (
-            ("natural", transposition.gather_transposed, (1, 1)),
-            ("gathers", transposition.gather_transposed, (16, 6)),
-            ("scatters", transposition.scatter_transposed, (16, 6)),
-        ):
-            yield case(f"{size} bytes, {order}", partial(move, x, x, *of), shared=shared)
+        for order, of in (("natural", (1, 1)), ("gathers", (16, 6)), ("scatters", (16, 6, True))):
+            yield case(f"{size} bytes, {order}", partial(transposition.transpose, x, x, *of), shared=shared)
 
 
 def of_mixing_and_decode():
@@ -250,12 +244,11 @@ def of_mixing_and_decode():
         scales, inner = half(*blast.factor_shapes[1]), half(128 * side, COLUMNS)
         yield case(f"mixing b{side}", partial(mixing.mix, blast, scales, inner, half(128 * side, COLUMNS)))
     for structure in (LowRank(11008, 4096, 1488), Monarch(11008, 4096, 16, 16, 96), Blast(11008, 4096, 16, 16, 1488)):
-        for n in (1, 4, 16):  # columns of bfloat16, batch-first, as one launch on an H200
-            warps = decode.launch_of(structure, n, True, 132, decode.DECODE_TILE)[2]["num_warps"]
-            # A program that is not resident would be waited for.
-            resident = decode.MOST_DOT_PROGRAMS if n == 16 else decode.DECODE_TILE.programs
+        for n in (1, 2):  # columns of bfloat16, batch-first, as one launch on an H200
+            warps = decode.launch_of(structure, n, 132, decode.DECODE_TILE)[2]["num_warps"]
             more = {"counts": {r"atom\.global\.gpu\.acq_rel": 1}}
-            more["registers"] = decode.REGISTERS // (32 * warps * resident)
+            # A program that is not resident would be waited for.
+            more["registers"] = decode.REGISTERS // (32 * warps * decode.DECODE_TILE.programs)
             factors = [half(*shape) for shape in structure.factor_shapes]
             call = partial(decode.multiply_few, structure, factors, half(n, 4096).mT, half(n, 11008).mT)
             yield case(f"decode {structure.kind} n{n}", call, **more)

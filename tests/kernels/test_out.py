@@ -42,10 +42,10 @@ def of_arrays():
 
 def of_tensors():
     """Products of CPU tensors by name, and executors of GPU products that run on them, too."""
+    from lcma.kernels.cuda.executor import VendorExecutor
     from lcma.kernels.cuda.level import padded_product
     from lcma.kernels.cuda.level_product import level_executor
     from lcma.kernels.cuda.requests import request_of
-    from lcma.kernels.cuda.vendor import VendorExecutor
 
     yield from ((name, call(text)) for name, text in table(__file__, "out_of_tensors").items())
     a, b = (torch.from_numpy(drawn(SIZE, SIZE)[::step].copy()) for step in (1, -1))
@@ -181,7 +181,7 @@ def test_a_tensor_may_replace_an_operand_but_no_view_without_elements():
         whole = torch.full(tuple(product().shape), 7, dtype=product().dtype)
         refuses(r"^out must be a tensor of shape", product, out=whole[:0])
         assert (whole == 7).all(), name
-    from lcma.kernels.cuda.vendor import VendorExecutor
+    from lcma.kernels.cuda.executor import VendorExecutor
 
     a, b = (torch.randn(SIZE, SIZE, dtype=torch.float64) for _ in range(2))
     for product in (lcma.matmul, partial(lcma.matmul, scheme="strassen"), VendorExecutor().run):

@@ -6,8 +6,8 @@ import pytest
 import lcma
 from lcma.errors import VerificationError
 from lcma.kernels.cuda import clock, machine
+from lcma.kernels.cuda.estimate import h200
 from lcma.kernels.cuda.fp8_naive import quantise_rows
-from lcma.kernels.cuda.h200 import h200
 from lcma.kernels.e4m3 import decode
 from lcma.workbench.bench import gpu_8_bits, gpu_layers, rivals
 

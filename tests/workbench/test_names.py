@@ -1,6 +1,5 @@
 """Names, aliases and files of the catalogue: what a user types is found, and nothing in it reaches a terminal raw."""
 
-
 import numpy as np
 import pytest
 

@@ -12,7 +12,7 @@ from triton.runtime.driver import driver
 
 import lcma
 from lcma.kernels import Request
-from lcma.kernels.cuda import foreground
+from lcma.kernels.cuda import bench
 from lcma.kernels.cuda.level import CudaMethod
 from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
@@ -50,13 +50,13 @@ def product(sizes, dtype, method=CudaMethod.BATCHED, levels=("strassen",)):
 def test_a_named_scheme_says_what_is_compiled_and_its_launches_find_it(compilations, monkeypatch, capsys):
     request = Request(256, 384, 128, "float64", device="cuda")
     plan = plan_candidate(SCHEME, candidate("strassen"), request, H200)
-    foreground.compile_now(plan)
+    bench.compile_now(plan)
     assert capsys.readouterr().err == ""  # three small kernels are left to their launches
-    monkeypatch.setattr(foreground, "QUICK", 0.01)
-    foreground.compile_now(plan)
+    monkeypatch.setattr(bench, "QUICK", 0.01)
+    bench.compile_now(plan)
     said = capsys.readouterr().err
     assert said.startswith("lcma: compiling 3 kernels of scheme strassen, batched, about 0 s")
-    foreground.compile_now(plan)
+    bench.compile_now(plan)
     assert capsys.readouterr().err == ""
     assert compilations == []
     product((256, 384, 128), "float64")()

@@ -14,11 +14,10 @@ from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Take, Val
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.cuda import machine
 from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.cuda.estimate import completed, device_profile
+from lcma.kernels.cuda.estimate import NAME, completed, device_profile, h200
 from lcma.kernels.cuda.flat_program import flat_program
-from lcma.kernels.cuda.h200 import NAME, h200
 from lcma.kernels.cuda.machine import cuda_machine
-from lcma.kernels.cuda.shape import Shape
+from lcma.kernels.cuda.shape import batch_pieces, pieces_within, stack_bytes
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
 from lcma.kernels.planning.profiles import find_profile
 from lcma.kernels.ring import exact_ring
@@ -104,13 +103,13 @@ def test_pieces_cover_everything_once_and_divide_the_stacks_of_a_and_c(items):
     target, rank = lcma.Target.general(2, 2, 2), 7
     for count in (1, 2, 4, 8, 64):
         seen = np.zeros((items, 300), int)
-        for piece in Shape(300, 8, 8, "float32", items, items, 1).pieces(target, count):
+        for piece in batch_pieces(items, 300, 4, target, count):
             seen[piece.items, piece.rows] += 1
         assert (seen == 1).all()
-    large, stack = Shape(4096, 4096, 4096, "float32"), 7 * 2048**2 * 4
-    quarters = large.stack_bytes(target, rank, 4)
-    assert (large.stack_bytes(target, rank, 1), quarters) == (3 * stack, stack + 2 * stack // 4)
-    assert (large.pieces_within(target, rank, quarters), large.pieces_within(target, rank, stack)) == (4, None)
+    large, stack = Request(4096, 4096, 4096, device="cuda"), 7 * 2048**2 * 4
+    quarters = stack_bytes(large, target, rank, 4)
+    assert (stack_bytes(large, target, rank, 1), quarters) == (3 * stack, stack + 2 * stack // 4)
+    assert [pieces_within(large, target, rank, limit) for limit in (quarters, stack)] == [4, None]
 
 
 def test_rates_go_through_the_measured_points():

@@ -10,7 +10,7 @@ from lcma.kernels import Request, decision_for
 from lcma.kernels.cuda.level import PaddedProduct, cuda_level, padded_product
 from lcma.kernels.cuda.level_product import level_executor
 from lcma.kernels.cuda.requests import request_of
-from lcma.kernels.cuda.shape import LINE, MOST_ADDED, SEGMENT, Shape, block_sizes
+from lcma.kernels.cuda.shape import LINE, MOST_ADDED, SEGMENT, block_sizes, blocks_of
 from lcma.kernels.planning.wisdom import class_of
 from lcma.kernels.precision import fields_of
 
@@ -53,8 +53,8 @@ def test_only_k_is_rounded_to_lines_and_by_little(sizes, grid, itemsize):
 
 
 def test_the_padded_product_of_the_vendor_is_rounded_to_segments():
-    shape = Shape(64, 5461, 64, "bfloat16")
-    assert shape.blocks(PaddedProduct.target) == (64, *PaddedProduct.padded(5461, 64, 2)) == (64, 5464, 64)
+    padded = (64, *PaddedProduct.padded(5461, 64, 2))
+    assert blocks_of((64, 5461, 64), 2, PaddedProduct.target) == padded == (64, 5464, 64)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lcma.kernels.cuda import captures, event_clock, grid_barrier
+from lcma.kernels.cuda import captures, grid_barrier
+from lcma.kernels.cuda import clock as clocks
 from lcma.kernels.cuda.executor import TensorCore, TensorExecutor
 from lcma.kernels.request import Request
 
@@ -52,8 +53,8 @@ def gpu(monkeypatch):
 ])  # fmt: skip
 def test_a_call_takes_as_long_as_the_slower_of_gpu_and_host(monkeypatch, gpu, gpu_ms, host, queued, seconds):
     gpu.times, times = iter([5.0, 5.0 + gpu_ms]), iter([1.0, 1.0 + host])
-    monkeypatch.setattr(event_clock.time, "perf_counter", lambda: next(times))
-    clock = event_clock.EventClock()
+    monkeypatch.setattr(clocks.time, "perf_counter", lambda: next(times))
+    clock = clocks.EventClock()
     started = clock.begin()
     gpu.made[0].passed = not queued
     reading = clock.end(started)
@@ -65,7 +66,7 @@ def test_a_call_takes_as_long_as_the_slower_of_gpu_and_host(monkeypatch, gpu, gp
 
 def test_events_are_recorded_again_once_they_were_read_on_their_gpu(gpu):
     gpu.times = iter(range(1, 100))
-    clock = event_clock.EventClock()
+    clock = clocks.EventClock()
     first, second = clock.end(clock.begin()), clock.end(clock.begin())
     assert (clock.seconds(first), clock.seconds(second), len(gpu.made)) == (1e-3, 1e-3, 4)
     third = clock.end(clock.begin())
@@ -157,7 +158,8 @@ def test_without_a_driver_nothing_is_exchanged(monkeypatch):
     captures._exchange.cache_clear()
     monkeypatch.setattr(captures.ctypes, "CDLL", missing)
     with captures.beside_captures():
-        assert captures._exchange() is None
+        assert captures._exchange()(mode := ctypes.c_int(2)) is None
+        assert mode.value == 2
     captures._exchange.cache_clear()
 
 

@@ -103,8 +103,7 @@ def test_an_aliased_result_is_written_last_whatever_the_threads(draw):
     results = []
     for threads in (1, 3):
         out = np.full((1000, 24), np.nan, np.float32).T
-        with Pool(poison=True).take(core.workspace(threads)) as arena:
-            core.run(matrix.factors, x, out, arena, threads)
+        core.run(Pool(poison=True), threads, matrix.factors, x, out)
         results.append(out)
     np.testing.assert_array_equal(*results)
 

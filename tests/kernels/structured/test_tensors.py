@@ -9,7 +9,7 @@ from lcma.kernels.cuda.bench import CudaBench
 from lcma.kernels.factored import factored_request
 from lcma.kernels.kronecker import FactoredMatrix, KroneckerSparse, Pattern, monarch, square_dyadic
 from lcma.kernels.structured import outer
-from lcma.kernels.structured.blocks import is_batch_first
+from lcma.kernels.structured.blocks import apply_transposed, is_batch_first
 from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors
 from lcma.kernels.structured.tiles import is_readable
 from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of
@@ -132,7 +132,9 @@ def test_both_gradients_share_transposed_operands(pattern, dtype, gathered, monk
     weights = torch.randn(pattern.parameter_shape, dtype=dtype)
     grad, x = (torch.randn(9, size, dtype=dtype).T for size in (pattern.rows, pattern.cols))
     found = outer.transposed_gradients(grad, x, weights)
-    truth = outer.naive_gradients(grad.numpy(), x.numpy(), weights.numpy())
+    dy, given = grad.numpy(), x.numpy()
+    of_weights = outer_blocks(dy, given.conj(), pattern.a, pattern.d)
+    truth = apply_transposed([weights.numpy()], [pattern], dy), of_weights
     for mine, theirs in zip(found, truth, strict=True):
         torch.testing.assert_close(mine, torch.from_numpy(theirs))
     assert is_batch_first(found[0])

@@ -15,8 +15,8 @@ from ....kernels.cpu.triangular_products import HalfProduct
 from ....kernels.cpu.workspace import shared_pool
 from ....kernels.cuda.executor import TensorExecutor
 from ....kernels.cuda.level import cuda_level
-from ....kernels.cuda.strips import vendor
 from ....kernels.cuda.triangular import TriangularProduct
+from ....kernels.cuda.triangular_products import vendor
 from ....schemes_db.flatten import flatten
 from ....schemes_db.program import Program
 from ....schemes_db.resolve import resolve

@@ -23,7 +23,7 @@ from ....kernels.cuda.bench import CudaBench
 from ....kernels.cuda.dtypes import precision_of
 from ....kernels.cuda.machine import require_device
 from ....kernels.cuda.requests import request_of
-from ....kernels.cuda.strips import strips
+from ....kernels.cuda.triangular_products import strips
 from ....kernels.plans.tuning import bench_for
 from ....kernels.products.triangular import STRATEGIES, run_triangular
 from ....kernels.request import structures_of
