@@ -27,7 +27,6 @@ from lcma.search.improve.neighbours import routes
 from lcma.search.lifting.lift import Lift, lift
 from lcma.search.lifting.ternary import after_flips
 from lcma.verify import certify
-from lcma.workbench.cli import main
 from lcma.workbench.commands.improve import kept_line
 
 from ..refusal import refuses
@@ -136,21 +135,20 @@ def unknown(name, ring, told):
 
 
 @pytest.mark.slow
-def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, capsys):
+def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, run):
     arguments = ["improve", "3x5x6", "--time", "2s", "--device", "twin"]
     monkeypatch.setattr(descents, "WANTED", 0)
-    main(arguments)
+    run(*arguments)
     with Catalog.open() as catalog:
         runs = catalog.runs()
     assert runs
     assert all(run.target == "3x5x6" and run.route and run.flips and run.rank >= run.reached > 0 for run in runs)
     monkeypatch.setattr(history, "DEAD_END", 0.0)
-    capsys.readouterr()
-    assert main([*arguments, "--json"]) == 1
-    captured = capsys.readouterr()
-    assert "3x5x6 stays at rank 69, best known 68: every route had half an hour in vain" in captured.err
-    assert json.loads(captured.out)["exhausted"] == ["3x5x6"]
-    assert not json.loads(captured.out)["closed"]
+    code, out, err = run(*arguments, "--json")
+    assert code == 1
+    assert "3x5x6 stays at rank 69, best known 68: every route had half an hour in vain" in err
+    found = json.loads(out)
+    assert (found["exhausted"], bool(found["closed"])) == (["3x5x6"], False)
 
 
 def routes_to(name, *known, **options):

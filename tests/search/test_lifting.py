@@ -249,7 +249,7 @@ def test_components_join_when_the_radius_grows(laderman):
     assert sum(far.components) == len(far.graph) > 6
 
 
-def test_orbits_are_distinguished_by_invariants_and_drawn(tmp_path, strassen):
+def test_orbits_are_distinguished_by_invariants_and_drawn(tmp_path):
     naive = [scheme("naive:2x2x2")]
     seen = flip_graph(naive, radius=1, orbits=True)
     assert sum(seen.orbits) == len(seen.graph)

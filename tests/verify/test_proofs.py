@@ -21,7 +21,6 @@ from lcma.verify.expansion import term_count
 from lcma.verify.nearest import nearest
 from lcma.verify.primes import fresh_generator, primes_below, random_prime
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
-from lcma.workbench import cli
 
 from ..refusal import refuses_with
 from .faults_of_schemes import changed, faults, single_changes, wrong_equations
@@ -154,7 +153,7 @@ def test_a_long_wrong_file_is_refuted_by_one_equation(monkeypatch, strassen):
     assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: coefficient of A[")
 
 
-def test_a_recheck_draws_its_own_primes(strassen, tmp_path, capsys):
+def test_a_recheck_draws_its_own_primes(strassen, tmp_path, run):
     primes = (1073741827, 1073741831, 1073741833, 1073741839)
     more = np.zeros((3, 1, 2, 2), dtype=np.int64)
     more[:, 0, 0, 0] = primes[0] * primes[1], primes[2] * primes[3], 1
@@ -168,8 +167,7 @@ def test_a_recheck_draws_its_own_primes(strassen, tmp_path, capsys):
     refuses_with(VerificationError, "not valid", lcma.recheck, wrong, forged)
     path = tmp_path / "forged.json"
     path.write_text(lcma_json.render(wrong, forged))
-    assert cli.main(["verify", "--recheck", str(path)]) == 1
-    assert capsys.readouterr().out.startswith("FAIL 2x2x2 rank 8")
+    assert run.said(1, "verify", "--recheck", path).startswith("FAIL 2x2x2 rank 8")
 
 
 PAPERS = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]

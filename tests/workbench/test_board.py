@@ -71,7 +71,7 @@ def test_no_shipped_scheme_is_below_what_is_said(cells):
             assert ranks[tuple(sorted(scheme.target.shape))] <= scheme.rank
 
 
-def test_the_checker_finds_what_is_right_and_wrong(run, cells, home, tmp_path):
+def test_the_checker_finds_what_is_right_and_wrong(run, home, tmp_path):
     for name in ("strassen", "2x8x8-r96"):
         run.ok("export", name, "--format", "fmm-json", "--out", tmp_path / f"{name}.json")
     code, out = checked(tmp_path / "strassen.json", tmp_path / "2x8x8-r96.json")

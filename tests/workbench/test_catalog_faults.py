@@ -64,7 +64,7 @@ def _unwritable(path):
     raise sqlite3.OperationalError("attempt to write a readonly database")
 
 
-def test_a_read_only_disk_hides_nothing_that_stands_in_the_log(home, mine, run, tmp_path, monkeypatch):
+def test_a_read_only_disk_hides_nothing_that_stands_in_the_log(home, mine, tmp_path, monkeypatch):
     late = lcma.resolve("naive:2x2x11")[0].replace(name="late")
     catalog = Catalog.open()
     catalog.add(late, lcma.certify(late))

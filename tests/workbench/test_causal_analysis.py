@@ -1,6 +1,5 @@
 """Counts of operations, memory traffic and blocks beyond C, against counts that are known otherwise."""
 
-
 import numpy as np
 import pytest
 

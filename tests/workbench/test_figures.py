@@ -59,7 +59,7 @@ def test_type_is_readable_at_400_pixels_and_every_figure_has_an_alternative_text
         assert figure.alt.endswith(".")
 
 
-def test_figures_show_the_rows(tmp_path):
+def test_figures_show_the_rows():
     newest = {
         row["key"]: row for line in (RESULTS / "cpu-cpu.jsonl").read_text().splitlines() if (row := json.loads(line))
     }

@@ -1,6 +1,5 @@
 """Names, aliases and files of the catalogue: what a user types is found, and nothing in it reaches a terminal raw."""
 
-
 import numpy as np
 import pytest
 
@@ -93,7 +92,7 @@ def test_a_name_that_means_something_else_is_refused_on_the_way_in(name, sheared
         catalog.alias(name, sheared.digest)
 
 
-def test_names_in_the_file_of_the_catalogue_do_not_take_meanings_away(sheared, run):
+def test_names_in_the_file_of_the_catalogue_do_not_take_meanings_away(sheared):
     strassen = lcma.resolve("strassen")[0].digest[:12]
     with Catalog.open() as catalog:
         catalog.add(sheared, lcma.certify(sheared))
@@ -103,7 +102,7 @@ def test_names_in_the_file_of_the_catalogue_do_not_take_meanings_away(sheared, r
             assert lcma.resolve(name, catalog)[0].rank == 7
 
 
-def test_a_target_means_a_shipped_scheme(sheared, run):
+def test_a_target_means_a_shipped_scheme(sheared):
     """The user's own of the same rank, with fewer additions, is found by its name, and used where no shipped one is."""
     shipped = lcma.resolve("2x2x2")[0]
     assert shipped.name == "strassen"
