@@ -127,22 +127,6 @@ def test_settings_of_all_walks_and_formats_are_shown(extension):
     assert all(f"| {target} | {walk} |" in page for target, walk, *_ in (row.split(",") for row in rows))
 
 
-def test_every_result_below_the_tables_is_listed():
-    from lcma.schemes_db.catalog import Catalog
-    from lcma.workbench.site.fronts import fewest_additions, records
-    from lcma.workbench.site.listing import listing
-
-    lines = (ROOT / "docs" / "records.md").read_text().splitlines()
-    with Catalog.in_memory() as catalog:
-        rows = listing(catalog)
-        wanted = records(rows)
-        wanted += [one.row for one in fewest_additions(rows) if one.level == "record"]
-    assert wanted
-    for row in wanted:
-        assert any(row.entry.digest[:12] in line for line in lines), row.entry.name
-    assert len(lines) > len(wanted)
-
-
 def test_dead_links_are_found(extension, tmp_path):
     from check_links import dead_links
 

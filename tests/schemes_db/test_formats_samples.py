@@ -11,17 +11,16 @@ from lcma.errors import SchemeFormatError
 from lcma.schemes_db import formats
 from lcma.schemes_db.constructions import direct_sum, extend
 from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, parse_text, read_file, render
-from lcma.schemes_db.ring import QI, Z2, Z3, Q
+from lcma.schemes_db.ring import QI, Q
 from lcma.verify.report import judge
 
 from ..refusal import refuses_with
 from .archives import zipped
+from .fuzz_files import OPTIONS
 
 HERE = Path(__file__).parent
 SAMPLES = HERE / "samples"
 TARGET = lcma.parse_target("2x3x4")
-OPTIONS = {"flip_mod2.npy": {"target": TARGET, "ring": Z2}, "flip_mod3.npy": {"target": TARGET, "ring": Z3}}
-
 
 SAMPLES_OF = tomllib.loads((HERE / "samples.toml").read_text(encoding="utf-8"))
 CONTENTS = {name: (kind, held.split()) for kind, files in SAMPLES_OF.items() for name, held in files.items()}

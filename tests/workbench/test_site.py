@@ -230,6 +230,9 @@ def test_the_index_has_all_formats_additions_fronts_and_records(site):
     assert all(one.level == "none" for one in fewest.values() if one.row.entry.rank != one.known.rank)
     assert below
     assert all(row.cost < row.known_cost for row in below)
+    page_of_records = (Path(lcma.__file__).parent / "docs" / "records.md").read_text()
+    for row in [*below, *(one.row for one in fewest.values() if one.level == "record")]:
+        assert row.entry.digest[:12] in page_of_records, row.entry.name
     plot = front_plot(listed)
     assert len(page.of("circle")) == len(plot.points) > 40
     for point in plot.points:
