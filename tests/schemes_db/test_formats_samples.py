@@ -10,11 +10,12 @@ import lcma
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db import formats
 from lcma.schemes_db.constructions import direct_sum, extend
-from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, parse_text, read_file, render
+from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, read_file, render
 from lcma.schemes_db.ring import QI, Q
 from lcma.verify.report import judge
 
 from ..refusal import refuses_with
+from ..reports import report_of
 from .archives import zipped
 from .fuzz_files import OPTIONS
 
@@ -104,8 +105,7 @@ def test_a_third_factor_by_c_where_the_format_says_transpose_is_found_out(digest
     scheme = ternary()
     lines = ["2 3 4 22"]
     lines += [" ".join(map(str, factor.dense.ravel().tolist())) for factor in scheme.factors]
-    (reading,) = parse_text("\n".join(lines))
-    report = judge(reading, "swapped")
+    report = report_of("\n".join(lines))
     assert report.conventions == ("C",)
     assert report.notes == ("third factor indexed by C, where the format documents C^T",)
     assert report.scheme.digest == digests["z"]

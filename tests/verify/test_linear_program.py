@@ -9,14 +9,14 @@ import pytest
 
 from lcma.errors import SchemeFormatError, VerifyOnlyError
 from lcma.schemes_db import parse_ring
-from lcma.schemes_db.formats import linear_program, parse_text
+from lcma.schemes_db.formats import linear_program
 from lcma.schemes_db.formats.linear_program import LinearProgram
 from lcma.schemes_db.resolve import resolve
-from lcma.verify import judge
 from lcma.verify.linear_program import ProgramReport
 from lcma.verify.report import certified_scheme
 
 from ..refusal import refuses_with
+from ..reports import report_of
 
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in resolve("strassen")[0].factors)
 
@@ -95,10 +95,6 @@ FRACTIONS = "t0:=(i0+i1)/2; t1:=(i0-i1)/2; o0:=t0+t1; o1:=t0-t1;\n#\no0:=i0; o1:
 def short(monkeypatch):
     """No program is expanded."""
     monkeypatch.setattr(linear_program, "MAX_TERMS", 1)
-
-
-def report_of(text, **options):
-    return judge(parse_text(text, "slp", **options)[0], "file")
 
 
 def test_a_program_gets_the_verdict_of_its_expansion(short):

@@ -11,11 +11,11 @@ from threadpoolctl import threadpool_limits
 import lcma
 from lcma.errors import VerificationError
 from lcma.schemes_db import ProductKind, Q, costs
-from lcma.schemes_db.formats import lcma_json, parse_bytes, render
+from lcma.schemes_db.formats import lcma_json, render
 from lcma.schemes_db.ring import is_prime
 from lcma.schemes_db.scheme import Scheme
 from lcma.schemes_db.shipped import shipped, shipped_names
-from lcma.verify import METHODS, check, exact, judge, randomized
+from lcma.verify import METHODS, check, exact, randomized
 from lcma.verify.exact import check_exact, magnitude_bound
 from lcma.verify.expansion import term_count
 from lcma.verify.nearest import nearest
@@ -23,6 +23,7 @@ from lcma.verify.primes import fresh_generator, primes_below, random_prime
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
 
 from ..refusal import refuses_with
+from ..reports import report_of
 from .faults_of_schemes import changed, faults, single_changes, wrong_equations
 
 
@@ -148,7 +149,7 @@ def test_a_wrong_equation_is_found_without_all_of_them(name):
 
 def test_a_long_wrong_file_is_refuted_by_one_equation(monkeypatch, strassen):
     monkeypatch.setattr("lcma.verify.report.is_long", lambda scheme: True)
-    report = judge(parse_bytes(render(changed(strassen, 0, 0, 0, -1), "lcma-json"))[0], "long")
+    report = report_of(render(changed(strassen, 0, 0, 0, -1), "lcma-json"))
     assert not report.ok
     assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: coefficient of A[")
 
