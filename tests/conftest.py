@@ -117,10 +117,26 @@ def _same_tensors_in_every_run():
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch):
-    """A fresh, empty LCMA_HOME."""
+def empty_home(tmp_path, monkeypatch):
+    """An LCMA_HOME that is yet to be made."""
     monkeypatch.setenv("LCMA_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
+
+
+@pytest.fixture(scope="session")
+def new_catalogue(tmp_path_factory):
+    """The file of a catalogue without schemes of the user's: writing it takes many times as long as copying it."""
+    path = tmp_path_factory.mktemp("catalogue") / "catalog.db"
+    lcma.Catalog.open(path).close()
+    return path
+
+
+@pytest.fixture
+def home(empty_home, new_catalogue):
+    """A fresh LCMA_HOME with the catalogue that the first command would make there."""
+    (empty_home / "data").mkdir(parents=True)
+    shutil.copy(new_catalogue, empty_home / "data")
+    return empty_home
 
 
 @pytest.fixture(scope="session")

@@ -175,7 +175,6 @@ def test_a_new_process_runs_whatever_the_cache_holds(home, new_process, damage):
         for path in compiled:
             path.write_bytes(path.read_bytes()[:-1] + b"\x00")
     if damage == "blocked":
-        home.mkdir()
         (home / "cache").write_text("a file where a folder should be")
     new_process(SCRIPT)
 

@@ -96,9 +96,9 @@ def _only_of_a_copy(folder):
     return copied
 
 
-def test_what_can_not_be_read_is_said(home, run):
-    (home / "data" / "catalog.db").mkdir(parents=True)
-    run.refused(3, str(home / "data" / "catalog.db"), "list", "--where", "origin=user")
+def test_what_can_not_be_read_is_said(empty_home, run):
+    (empty_home / "data" / "catalog.db").mkdir(parents=True)
+    run.refused(3, str(empty_home / "data" / "catalog.db"), "list", "--where", "origin=user")
 
 
 @pytest.mark.parametrize("change", ["{}", "not JSON", "[" * 100_000, None], ids=["empty", "text", "deep", "other"])

@@ -17,7 +17,7 @@ from lcma.workbench.help import summary
 
 FILTERS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))["filter"]
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("empty_home")
 
 
 def test_every_command_has_help_that_agrees_with_the_list(run):
