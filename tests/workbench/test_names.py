@@ -55,7 +55,6 @@ def test_aliases_of_shipped_schemes_survive_new_package_data(home, monkeypatch):
 
 def test_what_a_scheme_was_made_from_survives_a_better_one(home, other):
     parent, certificate = lcma.load(other)
-    strassen = lcma.resolve("naive:2x2x2")[0]
     with Catalog.open() as catalog:
         catalog.add(parent.replace(name="parent"), certificate)
         child = lcma.resolve("winograd")[0]
@@ -63,7 +62,6 @@ def test_what_a_scheme_was_made_from_survives_a_better_one(home, other):
         better = better.replace(provenance=lcma.Provenance("composition", parents=(parent.digest,), relation="x"))
         catalog.add(better, lcma.certify(better), overwrite="improved")
         assert catalog.find("parent")[0].digest == parent.digest
-        assert strassen.rank == 8
 
 
 MEANINGS = ["3x3x3", "4x4x4:47", "2x2x2:tri-out", "5x5x5:anything", "mask:F", "cde7058114b1", "facade"]
