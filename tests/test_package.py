@@ -1,4 +1,4 @@
-"""Installation and imports: the package list, the wheel, lazy imports."""
+"""Installation, names and imports: the package list, the wheel, public classes, lazy imports."""
 
 import ast
 import fcntl
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from collections import defaultdict
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -92,6 +93,21 @@ def test_all_names_but_those_of_torch_are_imported_without_it():
     assert last == "ModuleNotFoundError: lcma.FastLinear needs torch; pip install 'lcma[torch]'"
 
 
+def classes(source):
+    """The names of the public classes of a module."""
+    return [one.name for one in ast.parse(source).body if isinstance(one, ast.ClassDef) and one.name[0] != "_"]
+
+
+def test_no_class_name_is_defined_twice():
+    found, floors = defaultdict(list), ("kernels", "schemes_db", "search", "verify")
+    for path in (path for floor in floors for path in (ROOT / floor).rglob("*.py")):
+        for name in classes(path.read_text()):
+            found[name].append(str(path.relative_to(ROOT)))
+    assert len(found) > 300
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
+    assert classes("class A: pass\nclass _B: pass\ndef f():\n    class C: pass\n") == ["A"]
+
+
 def modules_after(code, *arguments):
     """The modules that a fresh process has after running some code."""
     report = "\nimport json, sys\nsys.stderr.write('MODULES' + json.dumps(sorted(sys.modules)))"
@@ -103,7 +119,9 @@ def modules_after(code, *arguments):
     "code",
     [
         "import lcma",
-        "import lcma.kernels, lcma.search, lcma.verify, lcma.schemes_db",
+        "import lcma.kernels, lcma.search, lcma.verify, lcma.schemes_db\nlcma.search.find, lcma.search.lift",
+        "import lcma.workbench.site, lcma.workbench.commands.site",
+        "import lcma\nlcma.certify(lcma.resolve('strassen')[0])",
         "from lcma.workbench.cli import main\nassert main(['--help']) == 0",
         "from lcma.workbench.cli import main\nassert main(['list']) == 0",
         "from lcma.workbench.cli import main\nassert main(['show', 'strassen']) == 0",

@@ -1,7 +1,9 @@
-"""Pages that are generated from the code: commands, public names, formats, benchmarks."""
+"""Pages that are generated from the code: commands, public names, formats, benchmarks; and figures that pages quote."""
 
+import json
 import re
 import sys
+import tomllib
 from itertools import pairwise
 from pathlib import Path
 
@@ -127,22 +129,6 @@ def test_settings_of_all_walks_and_formats_are_shown(extension):
     assert all(f"| {target} | {walk} |" in page for target, walk, *_ in (row.split(",") for row in rows))
 
 
-def test_every_result_below_the_tables_is_listed():
-    from lcma.schemes_db.catalog import Catalog
-    from lcma.workbench.site.fronts import fewest_additions, records
-    from lcma.workbench.site.listing import listing
-
-    lines = (ROOT / "docs" / "records.md").read_text().splitlines()
-    with Catalog.in_memory() as catalog:
-        rows = listing(catalog)
-        wanted = records(rows)
-        wanted += [one.row for one in fewest_additions(rows) if one.level == "record"]
-    assert wanted
-    for row in wanted:
-        assert any(row.entry.digest[:12] in line for line in lines), row.entry.name
-    assert len(lines) > len(wanted)
-
-
 def test_dead_links_are_found(extension, tmp_path):
     from check_links import dead_links
 
@@ -183,3 +169,72 @@ def test_the_block_low_rank_page_has_every_row_and_every_step_of_its_ablation():
     (line,) = (line for line in page.splitlines() if line.startswith(f"| {key} |") and line.count(" | ") == 10)
     assert f" {figures['weight_bytes'] / 1e6:.4g} | {figures['dense_weight_bytes'] / 1e6:.4g} |" in line
     assert f" {figures['peak_bytes']['auto'] / 1e6:.4g} |" in line
+
+
+ROWS = {
+    "loop 4096x4096x4096": {"after": 1.2274, "low": 1.214, "ms": {"numpy": 297.0, "torch": 310.0}, "plan": "scheme"},
+    "loop 700x700x700": {"after": 0.998, "low": 0.989, "ms": {"numpy": 1.65, "torch": 2.0}, "plan": "vendor"},
+}
+
+PAGES = tomllib.loads(Path(__file__).with_name("figures.toml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def figures(extension):
+    """The module docs/_ext/figures.py, which compares the figures that pages quote with rows in docs/results."""
+    import figures
+
+    return figures
+
+
+@pytest.fixture
+def complaints(figures, monkeypatch, tmp_path):
+    """complaints(text): what is wrong with a page of this text, by the rows above."""
+    (tmp_path / "hand-cpu.jsonl").write_text(
+        "".join(json.dumps({"key": key, "figures": row}) + "\n" for key, row in ROWS.items())
+    )
+    monkeypatch.setattr(figures, "RESULTS", tmp_path)
+    figures.rows_of.cache_clear()
+    page = tmp_path / "page.md"
+
+    def check(text):
+        page.write_text(text)
+        return figures.problems(page, "page.md")
+
+    yield check
+    figures.rows_of.cache_clear()
+
+
+def test_every_figure_of_the_pages_is_that_of_its_row(figures):
+    pages = figures.pages(ROOT)
+    assert len(pages) > 30
+    assert [one for page in pages for one in figures.problems(page, str(page.relative_to(ROOT)))] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "old", "new", "said"),
+    [(name, *change) for name, page in PAGES.items() for change in [("", "", []), *page.get("changes", [])]],
+)
+def test_a_page_is_compared_with_its_rows(complaints, page, old, new, said):
+    found = complaints(PAGES[page]["text"].replace(old, new) if old else PAGES[page]["text"])
+    assert found == said
+
+
+@pytest.mark.parametrize(
+    ("figure", "source"),
+    [
+        ("1.23", "max loop *: after"),
+        ("1.11", "geomean loop *: after"),
+        ("1.11", "mean loop 4096* | loop 700*: after"),
+        ("2", "count loop *: after"),
+        ("1", "count loop *: after if after >= 1"),
+        ("1.00", "loop *: after if plan ~ vend*"),
+        ("0.958", "loop 4096*: ms.* / ms.torch"),
+        ("2.3e-1", "loop 4096*: after / 5.3"),
+        ("99.8%", "loop 700*: after"),
+    ],
+)
+def test_rows_are_put_together_as_the_comment_says(complaints, figure, source):
+    assert complaints(f"So {figure} it is.\n<!-- rows hand-cpu\n{figure} = {source}\n-->\n") == []
+    other = figure.replace("1", "4") if "1" in figure else figure.replace("9", "4").replace("2", "4")
+    assert complaints(f"So {other} it is.\n<!-- rows hand-cpu\n{other} = {source}\n-->\n")

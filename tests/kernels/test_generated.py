@@ -21,7 +21,6 @@ from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.flatten import flatten
 from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.symmetry import Triangle
-from lcma.workbench.cli import main
 
 from ..refusal import refuses, refuses_with
 
@@ -176,7 +175,6 @@ def test_a_new_process_runs_whatever_the_cache_holds(home, new_process, damage):
         for path in compiled:
             path.write_bytes(path.read_bytes()[:-1] + b"\x00")
     if damage == "blocked":
-        home.mkdir()
         (home / "cache").write_text("a file where a folder should be")
     new_process(SCRIPT)
 
@@ -201,7 +199,7 @@ def test_a_forged_pair_is_refused_and_so_is_the_bare_scheme_afterwards(forged):
         refuses_with(lcma.VerificationError, "equations fail", lcma.matmul, a, a, scheme=scheme)
 
 
-def test_a_changed_row_of_the_catalogue_is_refused(home, strassen, forged, tmp_path, capsys):
+def test_a_changed_row_of_the_catalogue_is_refused(home, strassen, forged, tmp_path, run):
     wrong, certificate = forged
     # In another basis: the shipped one is in the catalogue already.
     own = change_of_basis(strassen, [[1, 1], [0, 1]], np.eye(2, dtype=int), [[1, 0], [1, 1]])
@@ -216,9 +214,7 @@ def test_a_changed_row_of_the_catalogue_is_refused(home, strassen, forged, tmp_p
         catalog._connection.execute("UPDATE schemes SET digest = ?, document = ? WHERE digest = ?", values)
     assert lcma.resolve("mine")[1].digest == wrong.digest
     refuses_with(lcma.VerificationError, "equations fail", lcma.matmul, a, a, scheme="mine")
-    assert main(["run", "mine", *[str(tmp_path / "a.npy")] * 2, "--out", str(tmp_path / "c.npy")]) == 1
-    out, err = capsys.readouterr()
-    assert (out, err.count("\n")) == ("", 1)
+    run.refused(1, "", "run", "mine", *[tmp_path / "a.npy"] * 2, "--out", tmp_path / "c.npy")
     assert not (tmp_path / "c.npy").exists()
 
 

@@ -170,13 +170,13 @@ assert lcma.kernels.plan_for(lcma.kernels.Request.of(a, a)).candidate.source is 
     "case",
     ["full", *(pytest.param(x, marks=pytest.mark.slow) for x in ("full, and no temporary directory", "no folder"))],
 )
-def test_products_by_schemes_go_on(home, new_process, case):
+def test_products_by_schemes_go_on(empty_home, new_process, case):
     environment = {"PYTHONWARNINGS": "error"}
     if "temporary" in case:
-        environment["TMPDIR"] = str(home / "none")
+        environment["TMPDIR"] = str(empty_home / "none")
     if case == "no folder":
-        home.write_text("")
-        environment["LCMA_HOME"] = str(home / "home")
+        empty_home.write_text("")
+        environment["LCMA_HOME"] = str(empty_home / "home")
     new_process(PRODUCTS, *case.replace(",", "").split(), **environment)
 
 

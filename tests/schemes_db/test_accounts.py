@@ -13,6 +13,7 @@ from lcma.schemes_db.resolve import resolve
 from lcma.verify import judge
 
 from ..refusal import refuses_with
+from ..reports import report_of
 
 HERE = Path(__file__).parent
 STRASSEN = resolve("strassen")[0]
@@ -71,16 +72,14 @@ def test_a_content_that_is_not_understood_as_a_whole_is_refused(content):
 
 @contents("proven", "ring")
 def test_a_content_that_is_understood_is_proven(content, ring):
-    (reading,) = parse_text(content)
-    scheme = judge(reading, "file").scheme
+    scheme = report_of(content).scheme
     assert ring in (None, scheme.ring.name)
     assert scheme.digest == (STRASSEN.over_z2() if ring == "Z2" else STRASSEN).digest
 
 
 @contents("refuted", "says")
 def test_a_content_that_is_understood_and_wrong_is_refuted(content, says):
-    (reading,) = parse_text(content)
-    report = judge(reading, "file")
+    report = report_of(content)
     assert not report.ok
     assert says is None or says in report.headline()
 
@@ -96,16 +95,14 @@ def test_a_change_of_what_a_text_means_is_refused(name, old, new):
 def test_a_change_of_what_a_text_computes_is_refuted(name, old, new):
     text = filled(f"<{name}>")
     assert old in text
-    (reading,) = parse_text(text.replace(old, new, 1))
-    assert not judge(reading, name).ok
+    assert not report_of(text.replace(old, new, 1)).ok
 
 
 @changes("proven")
 def test_another_spelling_of_the_same_is_proven(name, old, new):
     text = filled(f"<{name}>")
     assert old in text
-    (reading,), (plain,) = parse_text(text.replace(old, new)), parse_text(text)
-    assert judge(reading, name).scheme.digest == judge(plain, name).scheme.digest
+    assert report_of(text.replace(old, new)).scheme.digest == report_of(text).scheme.digest
 
 
 @pytest.mark.parametrize(
@@ -127,8 +124,7 @@ def test_text_that_is_no_scheme_is_refused_in_one_line_that_says_why(text, messa
 @pytest.mark.parametrize("between", ["\n\n", "\n# next\n"])
 def test_long_tables_are_read(between):
     tables = [filled(f"<{name}_TABLE>").replace("\n", " " * 4000 + "\n") for name in "UVW"]
-    (reading,) = parse_text(between.join(tables))
-    assert judge(reading, "file").scheme == STRASSEN
+    assert report_of(between.join(tables)).scheme == STRASSEN
 
 
 def test_cells_without_end_are_refused_in_linear_time():

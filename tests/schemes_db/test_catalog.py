@@ -98,7 +98,7 @@ def test_a_file_that_is_no_catalogue_is_refused(tmp_path):
     assert path.read_bytes().startswith(b"this is not")
 
 
-def test_where_the_home_can_not_be_written_shipped_schemes_are_served(tmp_path, monkeypatch, strassen):
+def test_where_the_home_can_not_be_written_shipped_schemes_are_served(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("LCMA_HOME", str(tmp_path / "file" / "home"))
     with lcma.Catalog.open() as catalog:
@@ -143,13 +143,11 @@ def test_finds_that_come_twice_at_once_are_stored_once(tmp_path):
     assert lost_and_doubled(path, [*offered, "0" * 64], [*fresh, fresh[0]]) == (1, 1)
 
 
-def test_a_scheme_that_is_derived_twice_has_both_parents(catalog, strassen):
-    from dataclasses import replace
-
+def test_a_scheme_that_is_derived_twice_has_both_parents(catalog):
     found, certificate = product("naive:2x2x3")
 
     def by(*parents):
-        return found.replace(provenance=replace(found.provenance, parents=parents, relation="flip walk"))
+        return found.replace(provenance=dataclasses.replace(found.provenance, parents=parents, relation="flip walk"))
 
     assert catalog.add(by("a" * 64), certificate)
     assert not catalog.add(by("a" * 64), certificate)

@@ -10,19 +10,14 @@ import pytest
 import lcma
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db.formats import parse_text, read_file, render
-from lcma.verify import ApproximateReport, judge
+from lcma.verify import ApproximateReport
 from lcma.verify.files import files_below
+
+from ..reports import proven, report_of
 
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
 EXP = render(SCHEME, "exp").decode()
-
-
-def proven(text):
-    (reading,) = parse_text(text)
-    report = judge(reading, "file")
-    assert report.ok, report.headline()
-    return report
 
 
 def transposed(rows):
@@ -35,8 +30,7 @@ def test_powers_of_an_infinitesimal_get_the_border_verdict(power, inverse):
     for block, entries in ((u, power), (v, inverse)):
         for at in (0, 3):
             block[at][0] = entries
-    (reading,) = parse_text("\n#\n".join("\n".join(" ".join(row) for row in part) for part in (u, v, w)))
-    report = judge(reading, "file")
+    report = report_of("\n#\n".join("\n".join(" ".join(row) for row in part) for part in (u, v, w)))
     assert isinstance(report, ApproximateReport)
     assert ("border scheme" in report.headline()) == ("+" in power)
 
@@ -55,9 +49,9 @@ def test_factors_in_three_files_are_joined(tmp_path, names, suffix):
             text = "\n".join(separator.join(map(str, row)) for row in part)
             (tmp_path / f"{name}{suffix}").write_text(text)
     for name in names:
-        (reading,) = read_file(tmp_path / f"{name}{suffix}")
-        assert judge(reading, name).scheme == SCHEME
-        assert any(note.startswith("three files: ") for note in reading.notes)
+        report = report_of(tmp_path / f"{name}{suffix}")
+        assert report.scheme == SCHEME
+        assert any(note.startswith("three files: ") for note in report.notes)
     if names[0] in "Uu":
         found, _ = files_below(tmp_path, "arrays")
         assert [path.name for path in found] == [f"{names[0]}{suffix}"]
@@ -100,7 +94,7 @@ def test_a_table_of_coefficients_with_an_infinitesimal_gets_the_border_verdict()
     text = (Path(__file__).parent / "dialects" / "coefficients.csv").read_text()
     for letter, value in (("A", "eps"), ("B", "1/eps")):
         text = re.sub(rf"(?m)^(1,{letter},..),1$", rf"\1,{value}", text)
-    report = judge(parse_text(text)[0], "file")
+    report = report_of(text)
     assert isinstance(report, ApproximateReport)
     assert "with e = 1 it is exact" in report.headline()
 

@@ -20,9 +20,9 @@ from lcma.schemes_db.formats import (
     render,
 )
 from lcma.schemes_db.scheme import Scheme
-from lcma.verify import judge
 
 from ..refusal import refuses_with
+from ..reports import report_of
 
 GENERAL = ["strassen", "laderman", "naive:2x3x4", "strassen*naive:1x2x3", "naive:1x11x2"]
 STRUCTURED = ["eca-stage1", "eca-stage2", "naive:2x3x2:tri-out:upper"]
@@ -104,11 +104,10 @@ def changed_numbers(text, count):
 @pytest.mark.parametrize("name", ["2x3x4_tensor.mpl", "234-trilinear.txt"])
 def test_published_dialects_are_proven_and_refused_with_a_number_changed(name):
     text = (PUBLISHED / name).read_text()
-    (report,) = [judge(reading, name) for reading in parse_text(text)]
+    report = report_of(text)
     assert (report.ok, report.scheme.rank, report.conventions) == (True, 20, ("C^T",))
     for wrong in changed_numbers(text, 12):
-        (reading,) = parse_text(wrong)
-        assert not judge(reading, name, ring=Z).ok
+        assert not report_of(wrong, over=Z).ok
 
 
 @pytest.mark.parametrize("suffix", sorted({format_.suffix for format_ in WRITERS.values()} - {".v"}))

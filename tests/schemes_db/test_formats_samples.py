@@ -1,5 +1,8 @@
-"""Every format read from a committed sample of <2,3,4:22>, verified, written and read again."""
+"""Every format read from a committed sample of <2,3,4:22>, verified, written and read again, and damaged samples."""
 
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,18 +13,18 @@ import lcma
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db import formats
 from lcma.schemes_db.constructions import direct_sum, extend
-from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, parse_text, read_file, render
-from lcma.schemes_db.ring import QI, Z2, Z3, Q
+from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, read_file, render
+from lcma.schemes_db.ring import QI, Q
 from lcma.verify.report import judge
 
 from ..refusal import refuses_with
+from ..reports import report_of
 from .archives import zipped
+from .fuzz_files import OPTIONS
 
 HERE = Path(__file__).parent
 SAMPLES = HERE / "samples"
 TARGET = lcma.parse_target("2x3x4")
-OPTIONS = {"flip_mod2.npy": {"target": TARGET, "ring": Z2}, "flip_mod3.npy": {"target": TARGET, "ring": Z3}}
-
 
 SAMPLES_OF = tomllib.loads((HERE / "samples.toml").read_text(encoding="utf-8"))
 CONTENTS = {name: (kind, held.split()) for kind, files in SAMPLES_OF.items() for name, held in files.items()}
@@ -105,8 +108,7 @@ def test_a_third_factor_by_c_where_the_format_says_transpose_is_found_out(digest
     scheme = ternary()
     lines = ["2 3 4 22"]
     lines += [" ".join(map(str, factor.dense.ravel().tolist())) for factor in scheme.factors]
-    (reading,) = parse_text("\n".join(lines))
-    report = judge(reading, "swapped")
+    report = report_of("\n".join(lines))
     assert report.conventions == ("C",)
     assert report.notes == ("third factor indexed by C, where the format documents C^T",)
     assert report.scheme.digest == digests["z"]
@@ -150,3 +152,13 @@ def test_our_formats_keep_provenance_and_certificate(own):
     assert again.certificate == reading.certificate
     assert again.scheme.provenance == reading.scheme.provenance
     assert own.render(again.scheme, again.certificate) == written
+
+
+@pytest.mark.parametrize(("cases", "seed"), [(8, 1), pytest.param(200, 2, marks=pytest.mark.slow)])
+def test_damaged_files_are_refused_or_judged(cases, seed):
+    """So many of each format, never with a traceback, never a hang, always one line; `make fuzz` tries 10,000."""
+    # Every thread of OpenBLAS reserves memory that counts against the limit.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, str(Path(__file__).with_name("fuzz_files.py")), str(cases), str(seed)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout[-4000:] + done.stderr[-4000:]

@@ -12,6 +12,8 @@ from lcma.schemes_db.formats import parse_text, read_file
 from lcma.schemes_db.ring import Z
 from lcma.verify import judge
 
+from ..reports import proven, report_of
+
 HERE = Path(__file__).parent
 MADE = sorted((HERE / "handwritten").iterdir())
 DIALECTS = sorted((HERE / "dialects").iterdir())
@@ -23,9 +25,7 @@ KNOWN = {lcma.resolve(n)[0].digest for n in ("strassen", "winograd", "laderman",
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_every_spelling_is_proven(path):
-    (reading,) = read_file(path)
-    report = judge(reading, path.name)
-    assert report.ok, report.headline()
+    report = proven(path)
     assert not report.over_z2_only
     assert report.scheme.digest in KNOWN
 
@@ -67,14 +67,11 @@ def test_no_spelling_is_accepted_with_a_fault(path, most):
 
 
 def test_the_convention_that_was_verified_is_reported():
-    (reading,) = read_file(HERE / "handwritten" / "columns.npz")
-    report = judge(reading, "columns")
+    report = report_of(HERE / "handwritten" / "columns.npz")
     assert report.conventions == ("C, products as columns",)
     assert any("products as columns" in note for note in report.notes)
-    (reading,) = read_file(HERE / "handwritten" / "transposed_outputs.txt")
-    assert judge(reading, "transposed").conventions == ("C^T",)
-    (reading,) = read_file(HERE / "handwritten" / "zero_based.txt")
-    assert "indices count from 0" in judge(reading, "zero").notes
+    assert report_of(HERE / "handwritten" / "transposed_outputs.txt").conventions == ("C^T",)
+    assert "indices count from 0" in report_of(HERE / "handwritten" / "zero_based.txt").notes
 
 
 def test_every_reader_that_matched_is_reported():

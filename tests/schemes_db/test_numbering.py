@@ -11,7 +11,8 @@ import lcma
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db.formats import parse_text, written
 from lcma.schemes_db.ring import Z
-from lcma.verify import judge
+
+from ..reports import proven, report_of
 
 ROWS = [(i, j) for i in range(4) for j in range(4)]
 LOWER = [(i, j) for i, j in ROWS if i >= j]
@@ -73,9 +74,7 @@ CASES = [(name, how) for name in PAPER for how in ("plain", "lower", "latex", "w
 @pytest.mark.parametrize("asked", [False, True])
 def test_the_papers_own_numbering_is_found(name, how, asked):
     target = lcma.parse_target(TARGETS[name]) if asked else None
-    (reading,) = parse_text(dict(spellings(name))[how], target=target)
-    report = judge(reading, name)
-    assert report.ok, report.headline()
+    report = proven(dict(spellings(name))[how], target=target)
     assert report.scheme == lcma.resolve(name)[0]
     assert report.scheme.target.name == TARGETS[name]
 
@@ -93,29 +92,24 @@ def test_a_formula_of_a_web_page_whose_text_has_another_sign_is_refused(name):
     (ROWS, COLUMNS, LOWER_BY_COLUMNS),
 ])  # fmt: skip
 def test_every_numbering_of_rows_columns_and_triangles_is_tried(orders):
-    (reading,) = parse_text("\n".join(numbered("eca-stage1", "XYZ", *orders)))
-    report = judge(reading, "file")
-    assert report.ok, report.headline()
-    assert report.scheme == lcma.resolve("eca-stage1")[0]
+    assert proven("\n".join(numbered("eca-stage1", "XYZ", *orders))).scheme == lcma.resolve("eca-stage1")[0]
 
 
 @pytest.mark.parametrize("name", ["eca-stage1", "eca-stage2"])
 def test_a_triangular_target_is_found_from_the_blocks_that_occur(name):
     scheme = lcma.resolve(name)[0]
     text = "\n".join(line for line in written.equations(scheme).splitlines() if not line.startswith("#"))
-    report = judge(parse_text(text)[0], "file")
-    assert report.ok
-    assert report.scheme == scheme
-    report = judge(parse_text(text, target=lcma.parse_target("4x4x4"))[0], "file")
+    assert proven(text).scheme == scheme
+    report = report_of(text, target=lcma.parse_target("4x4x4"))
     assert not report.ok
     assert report.headline().endswith(f"; holds as {TARGETS[name]}")
     products = "\n".join(line for line in written.exp(scheme).splitlines() if not line.startswith("#"))
-    assert judge(parse_text(products)[0], "file").scheme == scheme
+    assert report_of(products).scheme == scheme
 
 
 def test_a_general_scheme_without_an_output_is_no_triangular_one(strassen):
     lines = [line for line in written.equations(strassen).splitlines() if not line.startswith("c12")]
-    report = judge(parse_text("\n".join(line for line in lines if not line.startswith("#")))[0], "file")
+    report = report_of("\n".join(line for line in lines if not line.startswith("#")))
     assert not report.ok
     assert report.scheme.target.name == "2x2x2"
 
@@ -123,8 +117,7 @@ def test_a_general_scheme_without_an_output_is_no_triangular_one(strassen):
 @pytest.mark.parametrize("name", PAPER)
 def test_another_target_is_refuted_with_the_one_that_holds(name):
     text = "\n".join(paper(name))
-    (reading,) = parse_text(text, target=lcma.parse_target("4x4x4"))
-    report = judge(reading, name)
+    report = report_of(text, target=lcma.parse_target("4x4x4"))
     assert not report.ok
     assert report.headline().endswith(f"; holds as {TARGETS[name]}")
     other = {"eca-stage1": "4x4x4:tri-left", "eca-stage2": "4x4x4:tri-out"}[name]
@@ -137,8 +130,7 @@ def test_a_wrong_coefficient_is_named(name):
     lines = paper(name)
     at = next(at for at, line in enumerate(lines) if " + " in line.split("=")[1])
     lines[at] = lines[at].replace(" + ", " + 3*", 1)
-    (reading,) = parse_text("\n".join(lines))
-    report = judge(reading, name, ring=Z)
+    report = report_of("\n".join(lines), over=Z)
     assert not report.ok
     assert report.scheme.target.name == TARGETS[name]
     assert f"; one coefficient from right: product {at + 1}, " in report.headline()
@@ -166,10 +158,7 @@ def test_the_lines_that_a_refusal_names_hold_the_algorithms(ends):
     named = re.findall(r"in lines (\d+)-(\d+)", str(refused.value))
     lines = whole.splitlines()
     for (first, last), target in zip(named, TARGETS.values(), strict=True):
-        (reading,) = parse_text("\n".join(lines[int(first) - 1 : int(last)]))
-        report = judge(reading, "file")
-        assert report.ok
-        assert str(report.scheme.target) == target
+        assert str(proven("\n".join(lines[int(first) - 1 : int(last)])).scheme.target) == target
 
 
 def test_a_fault_within_the_only_algorithm_is_named_alone():

@@ -9,13 +9,14 @@ import pytest
 
 import lcma
 from lcma.errors import TargetError
-from lcma.schemes_db.formats import parse_bytes, read_file, render
+from lcma.schemes_db.formats import parse_bytes, render
 from lcma.schemes_db.formats.layouts import named_target
 from lcma.schemes_db.pairs import LETTERS, all_pairs, fits
 from lcma.schemes_db.ring import Z2
 from lcma.schemes_db.target import Target
 from lcma.verify.report import judge
 
+from ..reports import proven
 from .archives import npy
 
 PUBLISHED = Path(__file__).parent / "published"
@@ -80,9 +81,7 @@ def test_structured_files_are_proven_by_their_name_and_without(path, tmp_path):
     anonymous = tmp_path / f"x{path.suffix}"
     shutil.copy(path, anonymous)
     for file in (path, anonymous):
-        (reading,) = read_file(file)
-        report = judge(reading, file.name)
-        assert report.ok
+        report = proven(file)
         assert report.scheme.rank == rank
         assert not report.over_z2_only
         if file is path:
@@ -109,5 +108,4 @@ def test_residues_of_stored_entries_are_read():
         for l in range(2):
             for j in range(2):
                 words += [1 << (i + l), 1 << (2 * l + j), 1 << (2 * i + j)]
-    (reading,) = parse_bytes(npy(np.array([words], dtype=np.uint64)), target=lcma.parse_target("2x2x2:sg"), ring=Z2)
-    assert judge(reading, "mod 2").ok
+    proven(npy(np.array([words], dtype=np.uint64)), target=lcma.parse_target("2x2x2:sg"), ring=Z2)

@@ -23,7 +23,6 @@ from lcma.schemes_db.reproduce import reproduced
 from lcma.schemes_db.shipped import shipped, shipped_names
 from lcma.schemes_db.uneven import uneven_product
 from lcma.verify import certify
-from lcma.workbench.cli import main
 from lcma.workbench.commands import show
 from lcma.workbench.commands.show import _harmless, lifted_again
 
@@ -75,7 +74,7 @@ def test_constructions_are_made_again(name, strassen):
     assert found == made
 
 
-def test_a_composition_of_the_catalogue_is_made_again_from_what_it_names(strassen):
+def test_a_composition_of_the_catalogue_is_made_again_from_what_it_names():
     with Catalog.in_memory() as catalog:
         part = best_composition((6, 7, 8), catalog.best_ranks())
         made = build(part, (6, 7, 8), lambda name: catalog.find(name)[0])
@@ -194,9 +193,9 @@ def test_every_command_of_a_shipped_scheme_is_allowed():
 @pytest.mark.parametrize("name", [
     "2x2x3-r11", "2x3x3-r15", "3x3x3-r23", "4x4x4-band1-r34", "3x4x6-r56", "2x5x7-r55", "2x6x7-r65",
 ])  # fmt: skip
-def test_shipped_searches_give_the_same_scheme_now(home, name, capfd):
-    assert main(["show", name, "--reproduce"]) == 0
-    assert re.search("1 step makes the same scheme|2 steps make the same scheme", capfd.readouterr().out)
+def test_shipped_searches_give_the_same_scheme_now(home, name, run):
+    said = run.ok("show", name, "--reproduce")
+    assert re.search("1 step makes the same scheme|2 steps make the same scheme", said)
 
 
 NOT_REPEATED = tomllib.loads(Path(__file__).with_name("not_repeated.toml").read_text(encoding="utf-8"))

@@ -99,7 +99,7 @@ def test_all_680_compositions_are_exact(ring):
             assert lcma.check(scheme).ok
 
 
-def test_the_closure_of_a_few_schemes_is_a_fixed_point(strassen):
+def test_the_closure_of_a_few_schemes_is_a_fixed_point():
     schemes = {name: shipped(name).scheme for name in ("strassen", "2x3x3-r15", "3x3x3-r23-additions", "2x2x4-r14")}
     closure = Closure(schemes, "Z")
     found = closure.run()

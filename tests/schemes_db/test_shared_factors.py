@@ -76,7 +76,7 @@ def test_a_common_factor_saves_products_of_wider_blocks():
     assert lcma.check(made).ok
 
 
-def test_products_of_a_sum_of_schemes_in_one_group_make_the_product_of_the_sum(strassen):
+def test_products_of_a_sum_of_schemes_in_one_group_make_the_product_of_the_sum():
     outer = full((1, 1, 3))
     made = uneven_product(outer, ((2,), (2,), (2, 2, 2)), [full((2, 2, 6))], [Group("n", (0, 1, 2))])
     assert made.digest == full((2, 2, 6)).digest

@@ -1,8 +1,8 @@
-"""What many tests start from: schemes, packed terms, and fleets of the GPU's walk on the processor."""
+"""What many tests start from: schemes, packed terms, terms of walks, and fleets of the GPU's walk on the processor."""
 
 from lcma.schemes_db import parse_target
 from lcma.schemes_db.resolve import resolve
-from lcma.search import Policy, pack_start
+from lcma.search import Policy, make_walker, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
 
 
@@ -19,6 +19,13 @@ def naive_terms(name, walk="flip"):
 def naive(name, walk="flip"):
     """The scheme of the naive terms, over the ring of the walk."""
     return naive_terms(name, walk).to_scheme()
+
+
+def walked(name, goal, steps=5_000_000, walk="flip", seed=1, policy=None):
+    """The terms of a walk from the naive ones that ends at a rank, or after so many steps."""
+    walker = make_walker(walk, naive_terms(name, walk), seed, 0, policy or Policy())
+    walker.advance(goal, steps)
+    return walker.terms()
 
 
 def fleet_of(start="3x3x3", **options):

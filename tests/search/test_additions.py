@@ -23,7 +23,6 @@ from lcma.search.terms.ternary import TernaryTerms
 from lcma.search.terms.ternary_words import packed, unpacked
 from lcma.verify import certify, check_program
 from lcma.verify.program import scheme_of
-from lcma.workbench.cli import main
 
 from .plain_terms import holds
 
@@ -142,20 +141,18 @@ def test_flips_and_shears_of_ternary_terms_keep_the_tensor(name):
     assert done > 20
 
 
-def test_all_formats_are_compared_with_the_tables(home, tmp_path, capsys, monkeypatch):
+def test_all_formats_are_compared_with_the_tables(home, tmp_path, run, monkeypatch):
     """Six of them: a shipped program, recipes, one without a table; tests/schemes_db compares all."""
     formats = {"2x2x2", "2x2x3", "2x2x4", "3x3x3", "4x4x4", "2x4x9"}
     six = [row for row in additions_table.fewest_additions() if row.target.name in formats]
     assert {row.target.name for row in six} == formats
     monkeypatch.setattr(additions_table, "fewest_additions", lambda: six)
-    assert main(["additions", "--all", "--json", "--out", str(tmp_path / "programs")]) == 0
-    rows = {row["format"]: row for row in json.loads(capsys.readouterr().out)}
+    rows = {row["format"]: row for row in run.json("additions", "--all", "--out", tmp_path / "programs")}
     facts = ("format", "rank", "additions", "table", "difference", "program")
     assert rows["2x2x2"] == dict(zip(facts, ("2x2x2", 7, 15, 15, 0, "winograd"), strict=True))
     written = Program.from_json(json.loads((tmp_path / "programs" / "2x2x4-r14-composed.json").read_text()))
     assert written.additions == rows["2x2x4"]["additions"] == 26
-    assert main(["additions", "--all"]) == 0
-    assert "formats with a count in the tables are at or below it" in capsys.readouterr().out
+    assert "formats with a count in the tables are at or below it" in run.ok("additions", "--all")
     (tmp_path / "file").write_text("")
-    assert main(["additions", "--all", "--out", str(tmp_path / "file")]) != 0
-    assert "can't be made" in capsys.readouterr().err
+    code, _, err = run("additions", "--all", "--out", tmp_path / "file")
+    assert (code != 0, "can't be made" in err) == (True, True)

@@ -4,19 +4,19 @@ import numpy as np
 import pytest
 
 from lcma import certify
-from lcma.schemes_db import Target, Z
-from lcma.schemes_db.resolve import resolve
-from lcma.search import Policy, pack_start
+from lcma.schemes_db import Z, parse_target
+from lcma.search import Policy
 from lcma.search.format_moves.corners import bordered
 from lcma.search.improve import cpu_fleet
 from lcma.search.improve.cpu_fleet import CpuFleet
 
+from .starts import naive, scheme
+
 POLICY = Policy(plus_after=3000, margin=2)
 
 
-def fleet(walk="flip", shape=(3, 3, 3), **options):
-    start = pack_start(walk, Target.general(*shape)).to_scheme()
-    return CpuFleet([start], walk, POLICY, **{"seed": 1, "jobs": 1, **options})
+def fleet(walk="flip", **options):
+    return CpuFleet([naive("3x3x3", walk)], walk, POLICY, **{"seed": 1, "jobs": 1, **options})
 
 
 @pytest.fixture(autouse=True)
@@ -39,10 +39,10 @@ def test_walks_descend_and_what_is_stored_is_exact(walk, jobs, rank):
     assert walks.score.min() <= rank
     assert walks.flips > 0 < walks.seconds
     for place in np.flatnonzero(walks.score < 27).tolist():
-        scheme = walks.scheme(place)
-        assert scheme.rank == walks.score[place]
-        certify(scheme)
-        assert (scheme.ring == Z) == (walk == "flip-zt")
+        found = walks.scheme(place)
+        assert found.rank == walks.score[place]
+        certify(found)
+        assert (found.ring == Z) == (walk == "flip-zt")
 
 
 def test_one_seed_gives_one_course():
@@ -58,10 +58,7 @@ def test_one_seed_gives_one_course():
 def test_the_first_walks_are_short_and_from_all_starts():
     walks = fleet()
     assert [walks._next().patience for _ in range(8)] == 4 * [50_000] + 2 * [100_000] + 2 * [200_000]
-    starts = [
-        pack_start("flip", Target.general(3, 3, 3)).to_scheme(),
-        bordered(resolve("2x3x3")[0], Target.general(3, 3, 3)),
-    ]
+    starts = [naive("3x3x3"), bordered(scheme("2x3x3"), parse_target("3x3x3"))]
     walks = CpuFleet(starts, "flip", POLICY, seed=1, jobs=2)
     begun = [walks._next() for _ in range(8)]
     assert {one.start for one in begun} == {start.rank for start in starts}

@@ -11,7 +11,6 @@ import pytest
 import lcma
 from lcma.search import find
 from lcma.search.improve.folder import ImproveConfig, ImproveFolder, ImproveState
-from lcma.workbench.cli import main
 
 
 @pytest.fixture(scope="module")
@@ -40,14 +39,6 @@ CONTENTS = {
 }
 
 
-def refused(capsys, *arguments):
-    """Run a command line, which must end with exit code 3 and one line; the line."""
-    code = main([str(argument) for argument in arguments])
-    captured = capsys.readouterr()
-    assert (code, captured.out, captured.err.count("\n")) == (3, "", 1), (arguments, captured)
-    return captured.err
-
-
 def commands(kind, folder):
     yield "status", folder
     if kind == "search":
@@ -57,28 +48,28 @@ def commands(kind, folder):
 
 @pytest.mark.parametrize("damage", CONTENTS)
 @pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in FILES.items() for name in names])
-def test_a_damaged_file_is_named(folders, home, tmp_path, capsys, kind, name, damage):
+def test_a_damaged_file_is_named(folders, home, tmp_path, run, kind, name, damage):
     folder = shutil.copytree(folders / kind, tmp_path / "run")
     raw = (folder / name).read_bytes()
     (folder / name).write_bytes(CONTENTS[damage](raw))
     if name == "found.jsonl" and damage == "empty":
-        assert main(["status", str(folder)]) == 0  # a run without finds
+        assert run("status", folder)[0] == 0  # a run without finds
         return
     for command in commands(kind, folder):
-        assert name in refused(capsys, *command)
+        run.refused(3, name, *command)
 
 
 SETTINGS = json.loads(Path(__file__).with_name("settings_of_no_run.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(("kind", "field", "value"), SETTINGS)
-def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, capsys, kind, field, value):
+def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, run, kind, field, value):
     folder = shutil.copytree(folders / kind, tmp_path / "run")
     about = json.loads((folder / "run.json").read_text())
     about["config"][field] = value
     (folder / "run.json").write_text(json.dumps(about))
     for command in (*commands(kind, folder), ("resume", folder)):
-        assert "run.json is damaged" in refused(capsys, *command)
+        run.refused(3, "run.json is damaged", *command)
 
 
 def checkpoint(folder, change):
@@ -97,11 +88,11 @@ FACTS = [("stage", 1), ("stage", -1), ("round", -1), ("round", 1.5), ("lowest", 
 
 
 @pytest.mark.parametrize(("field", "value"), [*FACTS, ("seconds", "x"), ("gained", []), ("flips", 10**40)])
-def test_a_checkpoint_of_no_round_is_refused(folders, home, tmp_path, capsys, field, value):
+def test_a_checkpoint_of_no_round_is_refused(folders, home, tmp_path, run, field, value):
     folder = shutil.copytree(folders / "search", tmp_path / "run")
     checkpoint(folder, lambda facts, arrays: facts.update({field: value}))
     for command in commands("search", folder):
-        assert "state.npz is damaged" in refused(capsys, *command)
+        run.refused(3, "state.npz is damaged", *command)
 
 
 @pytest.mark.parametrize(
@@ -114,13 +105,13 @@ def test_a_checkpoint_of_no_round_is_refused(folders, home, tmp_path, capsys, fi
         lambda arrays: arrays.update({name: array[:-1] for name, array in arrays.items() if name[:8] == "session/"}),
     ],
 )
-def test_a_checkpoint_of_other_walks_is_refused(folders, home, tmp_path, capsys, change):
+def test_a_checkpoint_of_other_walks_is_refused(folders, home, tmp_path, run, change):
     folder = shutil.copytree(folders / "search", tmp_path / "run")
     checkpoint(folder, lambda facts, arrays: change(arrays))
-    assert "state.npz is damaged" in refused(capsys, "resume", folder, "--rounds", 4)
+    run.refused(3, "state.npz is damaged", "resume", folder, "--rounds", 4)
 
 
-def test_a_torn_line_of_an_improvement_is_dropped_before_others_follow(folders, home, tmp_path, capsys):
+def test_a_torn_line_of_an_improvement_is_dropped_before_others_follow(folders, home, tmp_path):
     folder = shutil.copytree(folders / "improve", tmp_path / "run")
     with (folder / "found.jsonl").open("ab") as stream:
         stream.write(b'{"lcma_scheme": 1, "na')

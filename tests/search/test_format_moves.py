@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from lcma import certify
 from lcma.schemes_db import Scheme, parse_target
 from lcma.schemes_db.constructions import change_of_basis, project
-from lcma.search import make_walker, pack_start, walk_policy
+from lcma.search import pack_start, walk_policy
 from lcma.search.format_moves.borders import align_basis_with_border
 from lcma.search.format_moves.change import change_format
 from lcma.search.format_moves.corners import starts_for
 from lcma.search.format_moves.projections import _projected, directions, projections
 
 from .searches import SEARCHES, searched
-from .starts import naive_terms, scheme
+from .starts import scheme, walked
 
 
 def mod2(name: str) -> Scheme:
@@ -131,16 +131,10 @@ def test_starts_meet_their_border_and_are_all_different():
 FORMATS = st.tuples(*[st.integers(1, 4)] * 3).map("{0[0]}x{0[1]}x{0[2]}".format)
 
 
-def walked(walk, name, seed):
-    walker = make_walker(walk, naive_terms(name, walk), seed, 0, walk_policy(walk))
-    walker.advance(0, 3000)
-    return walker.terms()
-
-
 @given(st.sampled_from(["flip", "flip-zt"]), FORMATS, FORMATS, st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
 def test_pools_are_carried_to_any_format(walk, name, wanted, seed):
-    pool = [walked(walk, name, seed), walked(walk, name, seed + 1)]
+    pool = [walked(name, 0, 3000, walk, one, walk_policy(walk)) for one in (seed, seed + 1)]
     for place, moved in enumerate(change_format(pool, parse_target(wanted))):
         assert moved.terms.target.name == wanted
         assert moved.sources[0] == place

@@ -93,13 +93,17 @@ def gpu_toolchain():
             pytest.skip(f"the toolchain is not here: {package} is missing; pip install 'numba-cuda[cu13]'")
 
 
+def python(code, *arguments, **options):
+    """A process that has run some code."""
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, **options)
+
+
 @pytest.mark.parametrize(
     "form", [pytest.param(form, marks=[pytest.mark.slow] if form != FORMS[0] else []) for form in FORMS]
 )
 def test_kernels_compile_without_a_driver(gpu_toolchain, form):
-    done = subprocess.run(
-        [sys.executable, "-c", COMPILE, *form.split()], capture_output=True, text=True, timeout=240, check=False
-    )
+    done = python(COMPILE, *form.split())
     if "libNVVM" in done.stderr or "nvvm" in done.stderr.lower().splitlines()[-1:]:
         pytest.skip("the toolchain is not here: libNVVM is missing; pip install 'numba-cuda[cu13]'")
     assert done.returncode == 0, done.stderr[-2000:]
@@ -111,10 +115,7 @@ def test_kernels_compile_without_a_driver(gpu_toolchain, form):
 
 def run(code, folder, home):
     """The output of a process that knows of a card."""
-    done = subprocess.run(
-        [sys.executable, "-c", CHIP + code, str(folder)],
-        capture_output=True, text=True, timeout=240, check=False, env={**os.environ, "LCMA_HOME": str(home)},
-    )  # fmt: skip
+    done = python(CHIP + code, str(folder), env={**os.environ, "LCMA_HOME": str(home)})
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout.strip()
 

@@ -7,13 +7,12 @@ from lcma.search import Policy
 from lcma.search.flipgraph.gpu.fleet import slots_for
 from lcma.search.flipgraph.gpu.layout import WALKS, WalkerLayout
 from lcma.search.flipgraph.gpu.packing import bits_of
-from lcma.search.flipgraph.walkers import make_walker
 from lcma.search.seeds import splitmix
 from lcma.verify import certify
 
 from .gpu_reference import GpuReferenceWalk, ReversibleReferenceWalk
 from .searches import searches
-from .starts import fleet_of, naive, naive_terms
+from .starts import fleet_of, naive, walked
 
 
 def follow(name: str, walk: str, policy: Policy, steps: int, start: lcma.Scheme | None = None) -> GpuReferenceWalk:
@@ -53,9 +52,7 @@ def test_twin_follows_the_reference(settings):
 
 @pytest.mark.slow
 def test_orbits_that_are_their_own_reversal_walk_as_the_reference_does():
-    walker = make_walker("flip-c3z2", naive_terms("4x4x4", "flip-c3z2"), 0, 0, Policy(plus_after=300, margin=7))
-    walker.advance(0, 5000)
-    start = walker.terms().to_scheme()
+    start = walked("4x4x4", 0, 5000, "flip-c3z2", 0, Policy(plus_after=300, margin=7)).to_scheme()
     layout = fleet_of(start, walk="flip-c3z2").layout
     reference = ReversibleReferenceWalk(layout, start, Policy(), 1)
     assert {reference.weight(slot) for slot in reference.live} == {3, 6}

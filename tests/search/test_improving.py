@@ -5,6 +5,7 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,6 +16,7 @@ from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.shipped import shipped
 from lcma.search import pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.format_moves.symmetric import symmetric_starts
 from lcma.search.improve import catalogue, collect, descents, history
 from lcma.search.improve.catalogue import CatalogueUpdater
 from lcma.search.improve.collect import collect_below
@@ -27,7 +29,6 @@ from lcma.search.improve.neighbours import routes
 from lcma.search.lifting.lift import Lift, lift
 from lcma.search.lifting.ternary import after_flips
 from lcma.verify import certify
-from lcma.workbench.cli import main
 from lcma.workbench.commands.improve import kept_line
 
 from ..refusal import refuses
@@ -112,7 +113,8 @@ def test_a_turn_with_a_keen_selection_is_short_and_starts_afresh(home, monkeypat
         *(("5x5x5", ["symmetry", "nested", "reversal"], 10 - 2), ("5x5x6", ["nested"], 0)),
     ],
 )
-def test_formats_beyond_the_easy_ones_have_symmetric_routes(name, names, involutions):
+def test_formats_beyond_the_easy_ones_have_symmetric_routes(monkeypatch, name, names, involutions):
+    monkeypatch.setattr(descents, "symmetric_starts", partial(symmetric_starts, most=1))
     target = parse_target(name)
     found = turns_with(Known())._symmetric_routes(target)
     assert [route.name for route in found[: len(names)]] == names
@@ -136,21 +138,20 @@ def unknown(name, ring, told):
 
 
 @pytest.mark.slow
-def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, capsys):
+def test_turns_are_recorded_and_dead_ends_end_an_improvement(home, monkeypatch, run):
     arguments = ["improve", "3x5x6", "--time", "2s", "--device", "twin"]
     monkeypatch.setattr(descents, "WANTED", 0)
-    main(arguments)
+    run(*arguments)
     with Catalog.open() as catalog:
         runs = catalog.runs()
     assert runs
     assert all(run.target == "3x5x6" and run.route and run.flips and run.rank >= run.reached > 0 for run in runs)
     monkeypatch.setattr(history, "DEAD_END", 0.0)
-    capsys.readouterr()
-    assert main([*arguments, "--json"]) == 1
-    captured = capsys.readouterr()
-    assert "3x5x6 stays at rank 69, best known 68: every route had half an hour in vain" in captured.err
-    assert json.loads(captured.out)["exhausted"] == ["3x5x6"]
-    assert not json.loads(captured.out)["closed"]
+    code, out, err = run(*arguments, "--json")
+    assert code == 1
+    assert "3x5x6 stays at rank 69, best known 68: every route had half an hour in vain" in err
+    found = json.loads(out)
+    assert (found["exhausted"], bool(found["closed"])) == (["3x5x6"], False)
 
 
 def routes_to(name, *known, **options):

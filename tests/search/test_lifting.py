@@ -14,10 +14,8 @@ from lcma.schemes_db.ring import Z3
 from lcma.search import PackedTerms, find, flip_graph, lift, lift_pool, sparsified
 from lcma.search.basis.shears import half_masks
 from lcma.search.cpsat.signs import signed_scheme, ternary_signs
-from lcma.search.flipgraph.arena import make_arena, terms_in
 from lcma.search.flipgraph.graph import flips
 from lcma.search.flipgraph.policy import Policy
-from lcma.search.flipgraph.walk import advance
 from lcma.search.lifting import lift as lifts
 from lcma.search.lifting.lift import _rational
 from lcma.search.terms import linear
@@ -27,20 +25,13 @@ from lcma.workbench.commands.explore import draw
 
 from ..refusal import refuses
 from .plain_terms import full_and_nonzeros, holds, sparsified_naive
-from .starts import naive_terms, scheme
-
-
-def found(name, rank, seed):
-    start = naive_terms(name)
-    arena = make_arena(start, seed)
-    advance(arena, Policy().numbers, rank, 5_000_000)
-    return terms_in(arena.best, arena, start)
+from .starts import scheme, walked
 
 
 @pytest.fixture(scope="module")
 def laderman():
     """Schemes of 3x3x3:23 modulo 2 that walks found."""
-    return [found("3x3x3", 23, seed).to_scheme() for seed in range(1, 41)]
+    return [walked("3x3x3", 23, seed=seed).to_scheme() for seed in range(1, 41)]
 
 
 def test_dense_finds_lift_to_integers_or_say_at_which_step_they_do_not(laderman):
@@ -62,7 +53,7 @@ def test_most_sparse_finds_lift_to_ternary(laderman):
     assert all(holds(terms) for terms in sparse)
     lifts = [lift(terms.to_scheme()).scheme for terms in sparse]
     assert sum(scheme is not None and scheme.ternary for scheme in lifts) >= 28
-    assert lift(found("2x2x2", 7, 1).to_scheme()).scheme.ternary
+    assert lift(walked("2x2x2", 7).to_scheme()).scheme.ternary
 
 
 @pytest.mark.parametrize("sums", [True, False])
@@ -107,7 +98,7 @@ def test_the_elimination_by_words_is_that_by_columns(equations, unknowns, densit
 
 def test_halves_stay_halves():
     for seed in range(1, 9):
-        terms = found("3x3x3:tri-left", 17, seed)
+        terms = walked("3x3x3:tri-left", 17, seed=seed)
         full, half = full_and_half(terms.to_scheme())
         assert full_and_half(lift(terms.to_scheme()).scheme) == (full, half)
         sparse = sparsified(terms)
@@ -184,7 +175,7 @@ def test_a_lift_to_q_takes_fractions_where_integers_are_not_found():
 )
 def test_the_compiled_descent_is_the_naive_one(name, rank):
     for seed in range(1, 6):
-        terms = found(name, rank, seed)
+        terms = walked(name, rank, seed=seed)
         fast, slow = sparsified(terms), sparsified_naive(terms)
         assert np.array_equal(fast.words, slow.words)
         assert holds(fast)
@@ -249,7 +240,7 @@ def test_components_join_when_the_radius_grows(laderman):
     assert sum(far.components) == len(far.graph) > 6
 
 
-def test_orbits_are_distinguished_by_invariants_and_drawn(tmp_path, strassen):
+def test_orbits_are_distinguished_by_invariants_and_drawn(tmp_path):
     naive = [scheme("naive:2x2x2")]
     seen = flip_graph(naive, radius=1, orbits=True)
     assert sum(seen.orbits) == len(seen.graph)

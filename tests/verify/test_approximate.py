@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from lcma.errors import VerificationError
-from lcma.schemes_db.formats import parse_bytes, parse_text, written
+from lcma.schemes_db.formats import written
 from lcma.schemes_db.target import Target
-from lcma.verify import ApproximateReport, judge, load, verify_file
+from lcma.verify import ApproximateReport, load, verify_file
+
+from ..reports import report_of
 
 ROUNDED = tomllib.loads(Path(__file__).with_name("rounded.toml").read_text(encoding="utf-8"))
 
@@ -38,11 +40,6 @@ def plain(strassen):
 def noisy(strassen, size, seed=0):
     rng = np.random.default_rng(seed)
     return [rows + rng.normal(0, size, (7, 4)) for rows in plain(strassen)]
-
-
-def report_of(text, target=None):
-    (reading,) = parse_text(text, target=target)
-    return judge(reading, "file")
 
 
 def test_a_rounded_scheme_is_reported_with_its_residual_and_its_rounding(strassen):
@@ -81,26 +78,26 @@ def test_arrays_with_decimals_say_so_too(strassen):
     u, v, w = noisy(strassen, 1e-7, seed=3)
     stream = io.BytesIO()
     np.savez(stream, **{"2,2,2": np.stack([u.T, v.T, w.reshape(7, 2, 2).swapaxes(1, 2).reshape(7, 4).T])})
-    report = judge(parse_bytes(stream.getvalue())[0], "file")
+    report = report_of(stream.getvalue())
     assert (report.format, report.rounded) == ("alphatensor", strassen)
     assert 0 < report.residual < 1e-4
 
 
 @pytest.mark.parametrize(("name", "inverse"), [("x", "xi"), ("e", "e^-1"), ("eps", "1*eps^-1")])
 def test_a_border_scheme_is_reported_with_the_order_at_which_it_fails(name, inverse):
-    report = report_of(border(name, inverse), W_STATE)
+    report = report_of(border(name, inverse), target=W_STATE)
     assert (report.ok, report.order) == (False, 1)
     assert report.headline().startswith(f"FAIL {W_STATE} rank 2: a border scheme, A B + O(e), first wrong at order 1: ")
     assert report.to_json()["approximate"] == "border"
 
 
 def test_powers_that_do_not_cancel_fail_below_order_1():
-    report = report_of(border(sign="+"), W_STATE)
+    report = report_of(border(sign="+"), target=W_STATE)
     assert report.order == -1
     assert "powers of e, first wrong at order -1: coefficient of A[1,1] B[1,1] in C[1,1] is 2, wanted 0" in (
         report.headline()
     )
-    assert report_of(border(name="0"), W_STATE).order == 0
+    assert report_of(border(name="0"), target=W_STATE).order == 0
 
 
 def test_powers_that_all_cancel_leave_an_exact_scheme(strassen):

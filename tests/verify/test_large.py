@@ -13,10 +13,11 @@ from lcma.errors import LcmaError, SchemeFormatError, VerifyOnlyError
 from lcma.schemes_db import Z2, Q, Scheme, Z, formats
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.formats.reading import Entries, factor_of
-from lcma.verify import certify, check, judge
+from lcma.verify import certify, check
 from lcma.verify.randomized import refuted
 
 from ..refusal import refuses_with
+from ..reports import proven, report_of
 from .faults_of_schemes import numerators, wrong_equations
 
 SHEAR = 3 * 10**24 + 7
@@ -55,8 +56,7 @@ TEXTS = ("lcma-json", "equations", "exp", "maple")
 )
 def test_what_every_text_format_holds_is_verified(format, scheme):
     assert scheme.large
-    report = judge(formats.parse_bytes(formats.render(scheme, format))[0], "file")
-    assert report.ok
+    report = proven(formats.render(scheme, format))
     assert report.scheme.large
     assert report.certificate is None
     assert "neither kept nor run" in " ".join(report.notes)
@@ -88,15 +88,13 @@ def test_arrays_slp_and_pickles_hold_them_too():
     python = "\n".join(f"{name.upper()} = {rows}" for name, rows in lists.items())
     small = {name: rows.astype(np.int64) for name, rows in arrays_of(sheared(1 << 62)).items()}
     for content in (json.dumps(lists).encode(), python.encode(), slp(**arrays).encode(), npz(**arrays), npz(**small)):
-        report = judge(formats.parse_bytes(content, allow_pickle=True)[0], "f")
-        assert report.ok
-        assert report.scheme.large
+        assert proven(content, allow_pickle=True).scheme.large
 
 
 @pytest.mark.parametrize(("format", "over"), [("lcma-json", Z), ("equations", Z), ("maple", Z2)], ids=str)
 def test_one_wrong_digit_is_refuted_or_modulo_2_where_no_ring_is_said(format, over):
     wrong = formats.render(sheared(), format).decode().replace(str(SHEAR), str(SHEAR + 2), 1 if over is Z else -1)
-    report = judge(formats.parse_text(wrong)[0], "file")
+    report = report_of(wrong)
     assert report.ok == report.warned == (over is Z2)
     if over is Z2:
         assert not report.scheme.large
@@ -109,17 +107,14 @@ def test_one_wrong_digit_is_refuted_or_modulo_2_where_no_ring_is_said(format, ov
 def test_gaussian_coefficients_are_multiplied_out():
     """a11 b11 of two products: (s i a11)(b11) and (a11)(b11), with s i + (1 - s i) = 1."""
     text = f"m1 = ({10**20}*i*a11)(b11)\nm2 = (a11)(b11)\nc11 = (m1) + (1-{10**20}*i)*m2\n"
-    report = judge(formats.parse_text(text)[0], "f")
-    assert report.ok
-    assert report.scheme.large
-    assert report.scheme.ring.name == "Q(i)"
+    scheme = proven(text).scheme
+    assert (scheme.large, scheme.ring.name) == (True, "Q(i)")
     with pytest.raises(SchemeFormatError, match="may be no scheme"):  # two products of 1x1x1 of which nothing holds
-        judge(formats.parse_text(text.replace("c11 = (", "c11 = 2*("))[0], "f")
+        report_of(text.replace("c11 = (", "c11 = 2*("))
 
 
 def test_a_declared_field_reduces_them():
-    report = judge(formats.parse_bytes(formats.render(sheared(), "maple"), ring=lcma.parse_ring("Z3"))[0], "f")
-    assert report.ok
+    report = proven(formats.render(sheared(), "maple"), ring=lcma.parse_ring("Z3"))
     assert not report.scheme.large
     assert report.certificate is not None
 

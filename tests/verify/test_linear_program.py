@@ -9,15 +9,14 @@ import pytest
 
 from lcma.errors import SchemeFormatError, VerifyOnlyError
 from lcma.schemes_db import parse_ring
-from lcma.schemes_db.formats import linear_program, parse_text
+from lcma.schemes_db.formats import linear_program
 from lcma.schemes_db.formats.linear_program import LinearProgram
 from lcma.schemes_db.resolve import resolve
-from lcma.verify import judge
 from lcma.verify.linear_program import ProgramReport
 from lcma.verify.report import certified_scheme
-from lcma.workbench.cli import main
 
 from ..refusal import refuses_with
+from ..reports import report_of
 
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in resolve("strassen")[0].factors)
 
@@ -98,10 +97,6 @@ def short(monkeypatch):
     monkeypatch.setattr(linear_program, "MAX_TERMS", 1)
 
 
-def report_of(text, **options):
-    return judge(parse_text(text, "slp", **options)[0], "file")
-
-
 def test_a_program_gets_the_verdict_of_its_expansion(short):
     found = report_of(program(2))
     assert isinstance(found, ProgramReport)
@@ -145,14 +140,12 @@ def test_the_sums_of_a_program_are_bounded():
     assert shared.evaluated([2, 7], 101) == [(5 - 21) % 101]
 
 
-def test_it_is_neither_kept_nor_used(short, home, tmp_path, capsys):
+def test_it_is_neither_kept_nor_used(short, home, tmp_path, run):
     refuses_with(VerifyOnlyError, "neither kept nor run", certified_scheme, report_of(program(1)))
     path = tmp_path / "short.slp"
     path.write_text(program(1))
-    assert main(["verify", str(path)]) == 0
-    assert "proven by program" in capsys.readouterr().out
-    assert main(["add", str(path)]) == 3
-    assert capsys.readouterr().err.count("\n") == 1
+    assert "proven by program" in run.ok("verify", path)
+    run.refused(3, "", "add", path)
 
 
 @pytest.mark.slow

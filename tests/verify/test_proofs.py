@@ -11,19 +11,19 @@ from threadpoolctl import threadpool_limits
 import lcma
 from lcma.errors import VerificationError
 from lcma.schemes_db import ProductKind, Q, costs
-from lcma.schemes_db.formats import lcma_json, parse_bytes, render
+from lcma.schemes_db.formats import lcma_json, render
 from lcma.schemes_db.ring import is_prime
 from lcma.schemes_db.scheme import Scheme
 from lcma.schemes_db.shipped import shipped, shipped_names
-from lcma.verify import METHODS, check, exact, judge, randomized
+from lcma.verify import METHODS, check, exact, randomized
 from lcma.verify.exact import check_exact, magnitude_bound
 from lcma.verify.expansion import term_count
 from lcma.verify.nearest import nearest
 from lcma.verify.primes import fresh_generator, primes_below, random_prime
 from lcma.verify.randomized import check_randomized, first_wrong, refuted
-from lcma.workbench import cli
 
 from ..refusal import refuses_with
+from ..reports import report_of
 from .faults_of_schemes import changed, faults, single_changes, wrong_equations
 
 
@@ -149,12 +149,12 @@ def test_a_wrong_equation_is_found_without_all_of_them(name):
 
 def test_a_long_wrong_file_is_refuted_by_one_equation(monkeypatch, strassen):
     monkeypatch.setattr("lcma.verify.report.is_long", lambda scheme: True)
-    report = judge(parse_bytes(render(changed(strassen, 0, 0, 0, -1), "lcma-json"))[0], "long")
+    report = report_of(render(changed(strassen, 0, 0, 0, -1), "lcma-json"))
     assert not report.ok
     assert report.headline().startswith("FAIL 2x2x2 rank 7 over Z: coefficient of A[")
 
 
-def test_a_recheck_draws_its_own_primes(strassen, tmp_path, capsys):
+def test_a_recheck_draws_its_own_primes(strassen, tmp_path, run):
     primes = (1073741827, 1073741831, 1073741833, 1073741839)
     more = np.zeros((3, 1, 2, 2), dtype=np.int64)
     more[:, 0, 0, 0] = primes[0] * primes[1], primes[2] * primes[3], 1
@@ -168,8 +168,7 @@ def test_a_recheck_draws_its_own_primes(strassen, tmp_path, capsys):
     refuses_with(VerificationError, "not valid", lcma.recheck, wrong, forged)
     path = tmp_path / "forged.json"
     path.write_text(lcma_json.render(wrong, forged))
-    assert cli.main(["verify", "--recheck", str(path)]) == 1
-    assert capsys.readouterr().out.startswith("FAIL 2x2x2 rank 8")
+    assert run.said(1, "verify", "--recheck", path).startswith("FAIL 2x2x2 rank 8")
 
 
 PAPERS = ["strassen", "winograd", "laderman", "eca-stage1", "eca-stage2"]

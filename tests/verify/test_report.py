@@ -7,12 +7,13 @@ import pytest
 import lcma
 from lcma.errors import VerificationError
 from lcma.schemes_db import Z2, Z
-from lcma.schemes_db.formats import lcma_json, parse_text, written
+from lcma.schemes_db.formats import lcma_json, written
 from lcma.schemes_db.formats.reading import C, Reading
 from lcma.schemes_db.scheme import Scheme
 from lcma.verify import judge
 
 from ..refusal import refuses_with
+from ..reports import report_of
 
 
 def exp_by_c(scheme):
@@ -86,7 +87,7 @@ def test_headline_and_json(tmp_path, strassen):
 def test_zero_unused_and_doubled_products_are_noted(strassen):
     odd = "n1 = (a11 - a11)(b11)\nn2 = (a12)(b11)\nn3 = (-a12)(b11)\nn4 = (a12)(b12)\n"
     text = odd + written.equations(strassen).replace("c11 = ", "c11 = n2 + n3 + ").replace("c12 = ", "c12 = n1 + ")
-    assert set(judge(parse_text(text)[0], "odd").notes) >= {
+    assert set(report_of(text).notes) >= {
         "products that are zero: 1",
         "products that are used by no output: 4",
         "products that are the same as one before: 3",
@@ -116,6 +117,6 @@ def test_three_coefficients_of_each_factor_may_be_its_three_rows(strassen, named
     for wrong in (False, True):
         products[2]["u"][0][2] *= 1 + wrong
         text = json.dumps(products if named else [list(one.values()) for one in products])
-        report = judge(parse_text(text)[0], "here")
+        report = report_of(text)
         assert report.ok != wrong
         assert wrong or report.scheme == strassen

@@ -1,8 +1,7 @@
-"""Fixtures of the command: command lines, a site of many kinds of schemes, and headless Chromium."""
+"""Fixtures of the command: a site of many kinds of schemes, and headless Chromium."""
 
 import fcntl
 import json
-import math
 import os
 import pickle
 import shutil
@@ -17,7 +16,6 @@ from lcma.schemes_db import Provenance, Scheme, parse_ring, parse_target
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.verify import certify
-from lcma.workbench import cli, progress
 from lcma.workbench.bench import contest
 
 from . import chromium
@@ -54,52 +52,6 @@ def fraction():
 def _nothing_is_measured(flat_rates, monkeypatch):
     """Plans rest on the same figures everywhere; contests do not collect the garbage of all tests before them."""
     monkeypatch.setattr(contest, "gc", SimpleNamespace(collect=int))
-
-
-class Command:
-    """Runs command lines that begin with some arguments: exit code, stdout, stderr."""
-
-    def __init__(self, capsys, *first):
-        self.capsys, self.first = capsys, first
-
-    def __call__(self, *arguments):
-        code = cli.main([str(argument) for argument in (*self.first, *arguments)])
-        captured = self.capsys.readouterr()
-        return code, captured.out, captured.err
-
-    def of(self, *first):
-        """Command lines that begin with other arguments."""
-        return Command(self.capsys, *first)
-
-    def ok(self, *arguments):
-        """What is printed, with exit code 0."""
-        code, out, err = self(*arguments)
-        assert code == 0, (arguments, err)
-        return out
-
-    def said(self, wanted, *arguments):
-        """What is printed on both streams, with an exit code."""
-        code, out, err = self(*arguments)
-        assert code == wanted, (arguments, err)
-        return out + err
-
-    def json(self, *arguments):
-        """What is printed with --json, with exit code 0."""
-        return json.loads(self.ok(*arguments, "--json"))
-
-    def refused(self, wanted, message, *arguments):
-        """Nothing on stdout, one line with a message on stderr, at most after lines of progress, and an exit code."""
-        code, out, err = self(*arguments)
-        lines = err.splitlines() or [""]
-        ours = all(line.startswith("lcma: ") for line in lines)
-        assert (code, out, ours, message in lines[-1]) == (wanted, "", True, True), (arguments, err)
-
-
-@pytest.fixture
-def run(capsys, monkeypatch):
-    """Run a command line: exit code, stdout, stderr without the lines of progress of a slow machine; see `Command`."""
-    monkeypatch.setattr(progress, "QUIET_SECONDS", math.inf)
-    return Command(capsys)
 
 
 @pytest.fixture

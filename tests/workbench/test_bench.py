@@ -1,5 +1,6 @@
 """The core of the benchmarks: cases, rows on disk, budgets, bars; with suites made here."""
 
+import itertools
 import json
 from dataclasses import replace
 from pkgutil import iter_modules
@@ -11,9 +12,9 @@ from lcma.errors import PlanError, SchemeFormatError, VerificationError
 from lcma.kernels import Request, decision_for, machine_for, strategies
 from lcma.kernels.cuda import clock
 from lcma.kernels.planning.planner import decide
-from lcma.workbench.bench import machine, runner, suites
+from lcma.workbench.bench import hand_loop, machine, runner, suites
 from lcma.workbench.bench.case import Bar, Case, Options, Suite
-from lcma.workbench.bench.contest import Contest, FlushedClock, within
+from lcma.workbench.bench.contest import Contest, CpuClock, FlushedClock, paired_interval, within
 from lcma.workbench.bench.gpu_layers import layer_cases, vendor_seconds
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.bench.machine import code_hash
@@ -292,3 +293,37 @@ def test_layers_in_tf32_are_drawn_from_products_of_a_millisecond_and_more():
     assert len(drawn) == len(set(drawn)) == 24
     assert all(1e-3 <= vendor_seconds("tf32", one) <= 30e-3 for one in drawn)
     assert min(vendor_seconds("bfloat16", one) for one in sizes("bfloat16")) < 1e-3
+
+
+class TableClock(CpuClock):
+    """Seconds of two calls by turns of a table, in blocks of ten."""
+
+    def __init__(self, seconds):
+        super().__init__(10, lambda: None)
+        self.times = {name: itertools.cycle(some) for name, some in seconds.items()}
+
+    def seconds(self, call):
+        return next(self.times[call()])
+
+
+def compared(seconds):
+    return hand_loop.compared({name: (lambda name=name: name) for name in seconds}, TableClock(seconds))
+
+
+def test_what_scatters_little_is_compared_in_as_few_blocks_as_are_asked_for():
+    vendor, ours = compared({"vendor": [0.02], "ours": [0.0201, 0.0199]})
+    assert len(vendor.seconds) == len(ours.seconds) == hand_loop.DECIDED_BLOCKS
+
+
+def test_what_scatters_is_compared_until_the_interval_is_narrow():
+    scattered = [0.01 * (1 + 0.002 * (i % 21)) for i in range(0, 16 * 21, 16)]
+    vendor, ours = compared({"vendor": [0.01], "ours": scattered})
+    assert len(ours.seconds) > hand_loop.DECIDED_BLOCKS
+    low, high = paired_interval(vendor, ours)
+    assert high - low <= hand_loop.NARROW
+
+
+@pytest.mark.parametrize("seconds", [0.5, 5.0])
+def test_long_calls_are_not_compared_for_longer_than_a_minute_or_the_least_blocks(seconds):
+    vendor, _ = compared({"vendor": [seconds], "ours": [seconds, 2 * seconds, seconds / 2]})
+    assert len(vendor.seconds) == hand_loop.DECIDED_BLOCKS

@@ -175,7 +175,7 @@ def test_what_the_page_does_not_read_is_left_to_the_command(judge):
     assert all(answer["headline"] for answer in answers)
 
 
-def test_numbers_are_exact(judge, tmp_path):
+def test_numbers_are_exact(judge):
     big = 3**60
     text = f"m1 = {big} a11 * b11\nc11 = 1/{big}*m1\n"
     (good, bad) = judge([text, text.replace(f"1/{big}", f"1/{big + 1}")])

@@ -64,7 +64,7 @@ def _unwritable(path):
     raise sqlite3.OperationalError("attempt to write a readonly database")
 
 
-def test_a_read_only_disk_hides_nothing_that_stands_in_the_log(home, mine, run, tmp_path, monkeypatch):
+def test_a_read_only_disk_hides_nothing_that_stands_in_the_log(home, mine, tmp_path, monkeypatch):
     late = lcma.resolve("naive:2x2x11")[0].replace(name="late")
     catalog = Catalog.open()
     catalog.add(late, lcma.certify(late))
@@ -96,9 +96,9 @@ def _only_of_a_copy(folder):
     return copied
 
 
-def test_what_can_not_be_read_is_said(home, run):
-    (home / "data" / "catalog.db").mkdir(parents=True)
-    run.refused(3, str(home / "data" / "catalog.db"), "list", "--where", "origin=user")
+def test_what_can_not_be_read_is_said(empty_home, run):
+    (empty_home / "data" / "catalog.db").mkdir(parents=True)
+    run.refused(3, str(empty_home / "data" / "catalog.db"), "list", "--where", "origin=user")
 
 
 @pytest.mark.parametrize("change", ["{}", "not JSON", "[" * 100_000, None], ids=["empty", "text", "deep", "other"])

@@ -1,5 +1,10 @@
+import re
 import shlex
+import subprocess
+import sys
+import tomllib
 from importlib import import_module
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -7,9 +12,12 @@ import pytest
 import lcma
 from lcma.workbench import cli
 from lcma.workbench.commands.demo import NEXT, draw, multiply
+from lcma.workbench.commands.list import FIELDS
 from lcma.workbench.help import summary
 
-pytestmark = pytest.mark.usefixtures("home")
+FILTERS = tomllib.loads(Path(__file__).with_name("commands.toml").read_text(encoding="utf-8"))["filter"]
+
+pytestmark = pytest.mark.usefixtures("empty_home")
 
 
 def test_every_command_has_help_that_agrees_with_the_list(run):
@@ -49,3 +57,32 @@ def test_the_demo_draws_a_bar_a_contender_with_hostile_names():
     bars = [one for one in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}rect") if one.get("x")]
     assert [round(float(bar.get("width")) / float(bars[0].get("width")), 2) for bar in bars] == [1, 1.25, 0.5]
     assert "&lt;b&gt;" in text
+
+
+def test_shells_complete_commands_and_options(monkeypatch, capfd):
+    def completed(words):
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        monkeypatch.setenv("_LCMA_COMPLETE", "bash_complete")
+        assert subprocess.run([sys.executable, "-m", "lcma"]).returncode == 0
+        return [line.partition(",")[2] for line in capfd.readouterr().out.splitlines()]
+
+    assert completed("lcma ver") == ["verify"]
+    assert "--allow-pickle" in completed("lcma convert --a")
+    assert {"exact", "randomized", "symbolic"} <= set(completed("lcma verify --method "))
+    monkeypatch.setenv("_LCMA_COMPLETE", "zsh_source")
+    assert subprocess.run([sys.executable, "-m", "lcma"]).returncode == 0
+    assert capfd.readouterr().out.startswith("#compdef lcma")
+
+
+@pytest.mark.parametrize("row", FILTERS, ids=lambda row: " ".join(row["where"]))
+def test_a_list_is_filtered_by_what_pages_show(run, row):
+    wanted = [word for one in row["where"] for word in ("--where", one)]
+    assert {found["name"] for found in run.json("list", *wanted)} == set(row["names"])
+
+
+def test_every_field_of_filters_is_tried_and_documented():
+    page = (Path(lcma.__file__).parent / "docs" / "how-to" / "query.md").read_text()
+    for name in FIELDS:
+        assert any(re.match(rf"{name}([=<>!~]|$)", one) for row in FILTERS for one in row["where"]), name
+        assert f"`{name}`" in page, name

@@ -79,6 +79,24 @@ def test_what_a_search_had_found_is_kept_and_read_by_the_next_command(run, warm_
     assert run("status", tmp_path / "run")[0] == 0
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, number):
+    folder = tmp_path / "run"
+    words = "search 3x3x3 --rank 22 --ring Z2 --steps 50000 --out"
+    process = started("-m", "lcma", *words.split(), str(folder), cwd=tmp_path)
+    while not (folder / "run.json").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"to go on: lcma resume {folder}" in err
+    rounds = run.json("status", folder)[0]["rounds"]
+    assert run("resume", folder, "--rounds", rounds + 2)[0] == 1
+    assert run.json("status", folder)[0]["rounds"] == rounds + 2
+
+
 def test_an_interrupt_that_a_destructor_loses_comes_again():
     program = """
 import sys, time

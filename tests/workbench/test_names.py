@@ -55,7 +55,6 @@ def test_aliases_of_shipped_schemes_survive_new_package_data(home, monkeypatch):
 
 def test_what_a_scheme_was_made_from_survives_a_better_one(home, other):
     parent, certificate = lcma.load(other)
-    strassen = lcma.resolve("naive:2x2x2")[0]
     with Catalog.open() as catalog:
         catalog.add(parent.replace(name="parent"), certificate)
         child = lcma.resolve("winograd")[0]
@@ -63,7 +62,6 @@ def test_what_a_scheme_was_made_from_survives_a_better_one(home, other):
         better = better.replace(provenance=lcma.Provenance("composition", parents=(parent.digest,), relation="x"))
         catalog.add(better, lcma.certify(better), overwrite="improved")
         assert catalog.find("parent")[0].digest == parent.digest
-        assert strassen.rank == 8
 
 
 MEANINGS = ["3x3x3", "4x4x4:47", "2x2x2:tri-out", "5x5x5:anything", "mask:F", "cde7058114b1", "facade"]
@@ -92,7 +90,7 @@ def test_a_name_that_means_something_else_is_refused_on_the_way_in(name, sheared
         catalog.alias(name, sheared.digest)
 
 
-def test_names_in_the_file_of_the_catalogue_do_not_take_meanings_away(sheared, run):
+def test_names_in_the_file_of_the_catalogue_do_not_take_meanings_away(sheared):
     strassen = lcma.resolve("strassen")[0].digest[:12]
     with Catalog.open() as catalog:
         catalog.add(sheared, lcma.certify(sheared))
@@ -102,7 +100,7 @@ def test_names_in_the_file_of_the_catalogue_do_not_take_meanings_away(sheared, r
             assert lcma.resolve(name, catalog)[0].rank == 7
 
 
-def test_a_target_means_a_shipped_scheme(sheared, run):
+def test_a_target_means_a_shipped_scheme(sheared):
     """The user's own of the same rank, with fewer additions, is found by its name, and used where no shipped one is."""
     shipped = lcma.resolve("2x2x2")[0]
     assert shipped.name == "strassen"

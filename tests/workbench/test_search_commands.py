@@ -1,12 +1,7 @@
-"""The commands around searches: exit codes, what is printed, interruption from outside."""
+"""The commands around searches: exit codes, and what is printed and stored."""
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 
@@ -84,26 +79,6 @@ def test_finds_that_can_not_be_stored_are_written_beside(run, home, tmp_path, mo
     written = min(tmp_path.glob("lcma-found-*.json"))
     monkeypatch.undo()
     assert run("verify", written)[0] == 0
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_an_interrupted_search_says_how_to_go_on(run, warm_home, tmp_path, number):
-    folder = tmp_path / "run"
-    command = ["search", "3x3x3", "--rank", "22", "--ring", "Z2", "--steps", "50000", "--out", str(folder)]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lcma", *command], stderr=subprocess.PIPE, text=True, cwd=tmp_path, env=os.environ
-    )
-    while not (folder / "run.json").exists():
-        assert process.poll() is None
-        time.sleep(0.05)
-    time.sleep(0.3)
-    process.send_signal(number)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert f"to go on: lcma resume {folder}" in err
-    rounds = run.json("status", folder)[0]["rounds"]
-    assert run("resume", folder, "--rounds", rounds + 2)[0] == 1
-    assert run.json("status", folder)[0]["rounds"] == rounds + 2
 
 
 def test_improve_hands_retry_to_the_run(run, monkeypatch):

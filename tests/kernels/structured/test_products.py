@@ -28,12 +28,12 @@ STRATEGIES = [("cpu", "slabs"), *itertools.product(("cpu", "cuda"), REWRITTEN)]
 
 @pytest.mark.parametrize(("device", "strategy"), STRATEGIES)
 def test_every_strategy_is_the_product_by_definition(structure, device, strategy):
-    """Those of a GPU on tensors of a processor; in every dtype and layout."""
+    """Those of a GPU on tensors of a processor; in every dtype and layout, products without columns in one dtype."""
     if strategy == "widened" and (reason := widening_reason(structure)):
         refuses(reason, decision_for, factored_request(structure, 7, device=device), strategy=strategy)
         return
     for dtype, layouts in itertools.product(list(LIMITS)[1:], itertools.product(LAYOUTS, LAYOUTS)):
-        for n in (1, 300, 0):
+        for n in (1, 300, 0) if dtype == "float32" else (1, 300):
             check_product(structure, n, strategy, dtype, layouts, device)
 
 

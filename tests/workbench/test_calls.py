@@ -1,8 +1,8 @@
-"""Wrong calls are refused before anything is computed, each with its reason."""
+"""Calls of tables: wrong ones are refused before anything is computed, each with its reason; others have a value."""
 
 import json
 
-from ..refusal import refuses_as_said, wrong_calls
+from ..refusal import has_value, refuses_as_said, values, wrong_calls
 
 TENSOR = {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}
 
@@ -24,3 +24,8 @@ def tensor(size, **changes):
 def test_a_wrong_call_is_refused_in_one_line(modules, call, error, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     refuses_as_said(modules, call, error, tensors=tensors, tensor=tensor, json=json)
+
+
+@values(__file__)
+def test_a_call_has_its_value(modules, call, wanted):
+    has_value(modules, call, wanted)

@@ -1,15 +1,17 @@
-"""What calls of this folder's functions give."""
+"""Calls of tables: wrong ones are refused with their reasons and nothing of a file is run; others have a value."""
 
+import json
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import lcma
 from lcma.schemes_db.composition import best_composition, build
 from lcma.schemes_db.formats import parse_bytes
 
-from ..refusal import has_value, values
-from .archives import archive, maple, sample
+from ..refusal import has_value, refuses_as_said, values, wrong_calls
+from .archives import Evil, archive, header, json_with, maple, npy, npz_with, pickled, sample, zipped
 
 
 def proven(scheme):
@@ -48,8 +50,23 @@ def read(text, **options):
     return reading
 
 
-@values(__file__)
-def test_a_call_gives_what_the_table_says(modules, call, wanted, tmp_path, monkeypatch):
+FILES = Evil, archive, header, json_with, maple, npy, npz_with, pickled, sample, zipped
+NAMES = {one.__name__: one for one in (*FILES, composed, masked, proven, read, rows)} | {"json": json}
+"""Names that the calls of both tables may use, beside those of their modules."""
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """Calls write their files in a folder of their own."""
     monkeypatch.chdir(tmp_path)
-    names = {one.__name__: one for one in (archive, composed, maple, masked, proven, read, rows, sample)}
-    has_value(modules, call, wanted, **names)
+
+
+@wrong_calls(__file__)
+def test_a_wrong_call_is_refused_in_one_line(modules, call, error):
+    refuses_as_said(modules, call, error, **NAMES)
+    assert not Path("pickled-and-run").exists()
+
+
+@values(__file__)
+def test_a_call_has_its_value(modules, call, wanted):
+    has_value(modules, call, wanted, **NAMES)
