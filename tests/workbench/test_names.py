@@ -67,7 +67,7 @@ def test_what_a_scheme_was_made_from_survives_a_better_one(home, other):
         assert strassen.rank == 8
 
 
-MEANINGS = ["3x3x3", "4x4x4:47", "2x2x2:tri-out", "5x5x5:anything", "mask:F", "cde7058114b1", "facade"]
+MEANINGS = ["3x3x3", "4x4x4:47", "2x2x2:tri-out", "5x5x5:anything", "mask:F", "cde7058114b1", "facade", "auto", "a/b"]
 
 
 @pytest.fixture
