@@ -143,15 +143,7 @@ _AMPERSAND = pattern(r"[ \t]&[ \t]*$")
 """An ampersand at the end of a line, with which a Fortran statement continues on the next one."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
-_BLOCK_COMMENTS = (
-    ("/*", "*/"),
-    ("(*", "*)"),
-    ("<!--", "-->"),
-    ("%{", "%}"),
-    ("#{", "#}"),
-    ('"""', '"""'),
-    ("'''", "'''"),
-)
+_BLOCK_COMMENTS = [pair.split() for pair in ("/* */", "(* *)", "<!-- -->", "%{ %}", "#{ #}", '""" """', "''' '''")]
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
 _CELL = r"((?=[^,|=\t;]*?[A-Za-z]_?\{?\d)[^,|=\t;]++)"
 _FACTORS_ROW = pattern(
