@@ -32,7 +32,7 @@ def checked_new_name(name: str) -> str:
 
     Raises:
         SchemeFormatError: it may not be a name at all.
-        CatalogError: it is a target, a target with a rank, or the start of a digest.
+        CatalogError: it is a target, a target with a rank, the start of a digest, or an expression of schemes.
     """
     checked_name(name)
     if what := _other_meaning(name):
@@ -41,13 +41,15 @@ def checked_new_name(name: str) -> str:
 
 
 def is_free_of_meaning(name: str) -> bool:
-    """Return whether a name is no target, no target with a rank, and no start of a digest."""
+    """Return whether a name means nothing else where a scheme is asked for, as a target or a digest does."""
     return not _other_meaning(name)
 
 
 def _other_meaning(name: str) -> str:
     if re.match(r"\d+x\d+x\d+(:|$)|(mask|tensor)[:(]", name, re.IGNORECASE):
         return "a target"
+    if name == "auto" or "/" in name:
+        return "the choice of the library" if name == "auto" else "a scheme for each level"
     return "the digest of a scheme" if is_start_of_digest(name) else ""
 
 

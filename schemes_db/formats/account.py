@@ -46,7 +46,7 @@ _DECLARED = pattern(
 
 _PROGRAM = pattern(
     r"\s*(?:(?:for|while|elif|try|with|raise|yield|switch)\b.*[:({;=\])]|[\w.]+\(.*\)\s*;?$"
-    r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*(?!len\(|size\(|length\(|np\.zeros|zeros\().*\w[\[(])"
+    r"|(?:\w+\s+)?[A-Za-z_][\w.]*(?:\[.*\])?\s*[-+*/]?=\s*+(?!len\(|size\(|length\(|np\.zeros|zeros\().*\w[\[(])"
 )
 """What is no part of a function of products: loops, calls, and values from calls."""
 
@@ -83,6 +83,10 @@ _OUT = pattern(
 )
 """The arguments of functions of numpy among which that may be which the result is written to."""
 
+_PARTED_NAME = pattern(r"\b([A-Za-z]) (\d)")
+_SCALED_NAME = pattern(r"(?<![\w-])\d[\d./]*\s+([A-Za-z]\w*\d)\b")
+"""A name with a blank before its index, and one with a number before it."""
+
 _RANGE = pattern(r"\b([A-Za-z]+)_?\d+\s*(?:-|\.\.\.?|\u2026)\s*\1?_?\d+\b")
 _WHOLE = pattern(
     r"(?:return\b|(?P<several>[(\[]\s*)?(?P<letter>[a-z])(?P<part>\([^()]*[:\[][^()]*\))?(?(several)\s*,[a-z\s,]*[)\]])\s*"
@@ -96,6 +100,12 @@ _IN_PLACE = pattern(
     r"|\bout\s*=\s*([a-z])\b|(?:\w!|\bcall\s+\w+)\([^()]*?\b([a-z])\b"
 )
 """Parts of a matrix, or all of it, that a statement changes where they lie."""
+_OTHER_RESULT = pattern(
+    r"(?i)(?:return\s*|yield\s*|[a-z]\w*\s*(?::?=(?!=)|<-)\s*)(?:(?:-\s*+(?:[\d./]++\s*+\*?\s*+)?|[\d./]++\s*+\*?\s*+)c|(?:[a-z]\w*\.)?transpose\(\s*c\s*\)"
+    r"|c\s*(?:'|\.t\b|\^\s*t\b|[*/]\s*[-\d.]+))[\s;]*"
+)
+"""A multiple or the transpose of C under another name, or returned."""
+
 _SENTENCE = pattern(r"\b[A-Za-z]{3,}[\s,]+[A-Za-z]\w*\s*$")
 _SAID = pattern(r"[\[({\])}]|(?<![<>:=])=(?!=)")
 _GARBAGE = pattern(r"(?=.*\d)(?:[-+*/^]|(?=.*[*/^]))[-+*/^()\[\]{}.\d\s]*")
@@ -166,7 +176,7 @@ def only_looks(text: str, data: Set[str]) -> bool:
     them, or sets a new name to what is computed from them.
     """
     if not changes_something(text):
-        return not _KEYWORD.match(text)
+        return not _KEYWORD.match(text) and data.isdisjoint(_SCALED_NAME.findall(text))
     looks = _LOOKS.match(text)
     called = {name for found in _CALLED.findall(text) for name in found if name}
     pure = all(map(_PURE.fullmatch, called - data)) and not _SETS.search(text)
@@ -207,7 +217,8 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
         raise fault
     name = equation.name if equation else ""
     new = name.isalnum() and not letters_of(name) and name.lower() not in families
-    data = {word for word in WORD.findall(text) if letters_of(word) in families}
+    shut = _PARTED_NAME.sub(r"\1\2", text) if "=" in text else text
+    data = {word for word in WORD.findall(shut) if letters_of(word) in families}
     understood = equation and equation.fault is None and len(equation.texts) == 1
     if not data or (new and understood):  # a name that nothing uses
         return not new and _PROGRAM.match(text) is not None
@@ -219,7 +230,9 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
 
 
 def changes_a_matrix(text: str, families: Set[str]) -> bool:
-    """Return whether a statement makes another matrix of A, B or C as a whole: A = 2*A, return C.T."""
+    """Return whether a statement makes another matrix of A, B or C as a whole: A = 2*A, return C.T, D = -C."""
+    if "c" in families and _OTHER_RESULT.fullmatch(text):
+        return True
     whole = families & set("abcxyz") & set(re.findall(r"(?<![\w.])[a-z](?![\w(])", text.lower()))
     named = {letter.lower() for letters in _IN_PLACE.findall(text) for letter in letters if letter}
     if named & families and not {"a", "b"} <= {*re.findall(r"\b[a-z]\b", text.partition("=")[2].lower())}:

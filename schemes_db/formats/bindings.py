@@ -21,11 +21,14 @@ from ..inexact import Coefficient
 from .account import only_looks
 from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
-from .lines import MAX_SPLIT, controlled_lines, plain_code, statements
+from .lines import MAX_SPLIT, controlled_lines, inner_lines, plain_code, statements
 from .patterns import ANYTHING, changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, Parser, Table, Value, name_of, number_in, plain, transposed
 
-_CONTROL = "for|if|while|with|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
+_CONTROL = "for|if|while|with|try|finally|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
+_ENDS = pattern(r"\s*(?:(?:return|raise|throw|quit|exit)\b|(?:sys\.exit|Quit|Abort|Return|error)\s*[(\[])")
+"""Statements after which a program, or a function, is not executed further."""
+
 _TYPED = pattern(r"^(?:Int|Float|Rational)\w*(?:\{\w+\})?(?=\[)")
 """The type of an array of Julia before its values."""
 
@@ -33,7 +36,7 @@ _STATEMENT = pattern(
     r"[ \t>,;.]*(?:[*-][ \t]+)?"
     rf"(?P<words>(?:(?!(?:{_CONTROL})\b)[A-Za-z_](?:[\w:]*\w)?(?:<[\w:<>, ]{{1,80}}>)?[ \t*&]+){{0,5}}"
     r"|integer(?:[ \t]*,[ \t]*\w+)*[ \t]*::[ \t]*)"
-    r"(?P<names>[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
+    rf"(?P<names>(?!(?:{_CONTROL})\b)[A-Za-z_]\w*(?:[ \t]*,[ \t]*[A-Za-z_]\w*)*)"
     r"(?P<number>\{\d{1,4}\}|\(:,[ \t]*:,[ \t]*\d{1,4}\))?(?P<sizes>(?:\[[\w \t*]*\])*|\(\d{1,4}(?:,[ \t]*\d{1,4})+\))"
     r"[ \t]*(?::(?!=)[ \t]*[\w.]{1,40}(?:\[\w[\w.\[\], ]{1,80}\])?[ \t]*)?"
     r"(?P<sign>=(?!=)|:=|<-|:(?=\s*\[\[)|(?=\{\{))\s*(?=\S)"
@@ -103,6 +106,12 @@ class Bindings(Meaning):
     first: float = math.inf
     """The line of the first array."""
 
+    controlled: set[int] = field(default_factory=set)
+    """The lines that a loop or a condition governs."""
+
+    apart: set[int] = field(default_factory=set)
+    """The lines in which a name is not that of the lines before: of functions, and after the end of a program."""
+
     @property
     def arrays(self) -> dict[str, Value]:
         return {name: plain(value) for name, value in self.values.items() if _is_array(value)}
@@ -140,10 +149,12 @@ class Bindings(Meaning):
                 return _reshaped(lists[0], sizes or (plain(lists[1]) if len(lists) == 2 else []), order)
             if len(lists) == 1 and name in _CASTS and len(arguments) == 1 + len(sizes) and min(sizes, default=1) > 0:
                 rows = name == "matrix" and len(sizes) == 1  # of Sage
+                if name.startswith("Triad") and isinstance(lists[0], list):
+                    return list(lists[0])  # 2 times a triad is not 2 times each of its matrices
                 return _cast(lists[0], [*sizes, -1] if rows else sizes, dtype)
         return super().called(name, arguments, keywords)
 
-    def bind(self, names: list[str], text: str, line: int, controlled: bool, sizes: Sequence[str] = ()) -> None:
+    def bind(self, names: list[str], text: str, line: int, sizes: Sequence[str] = ()) -> None:
         """Bind names to the values of a text, arrays of these sizes; without names the values are `loose`."""
         try:
             parser = Parser(_BITS.sub(lambda number: str(int(number[0], 0)), _TYPED.sub("", text)), self)
@@ -171,7 +182,8 @@ class Bindings(Meaning):
             self.faults.update(dict.fromkeys(names or [""], SchemeFormatError(error.message, line=line)))
             return
         for name, value in zip(names, values, strict=False):
-            again = _is_array(self.values.get(name)) and (len(names) > 1 or name not in _WORD.findall(text))
+            controlled, known = line in self.controlled, _is_array(self.values.get(name))
+            again = known and (len(names) > 1 or name not in _WORD.findall(text) or line in self.apart)
             if again or (controlled and _is_array(value)):
                 how = "set in a loop or under a condition" if controlled else "set twice"
                 raise SchemeFormatError(f"{name} is {how}", line=line)
@@ -242,11 +254,15 @@ def read_bindings(text: str) -> Bindings:
 
 
 def _read(text: str, within: bool) -> Bindings:
-    found = Bindings()
-    controlled = controlled_lines(plain_code(text))
+    code = plain_code(text)
+    found = Bindings(controlled=controlled_lines(code), apart=inner_lines(code))
     function, name, parameters = -1, "", ""
     aliases: dict[str, str] = {}
+    ended = False
     for line, statement in statements(text, code=True):
+        ended = ended or (function < 0 and _ENDS.match(statement) is not None)
+        if ended:
+            found.apart.add(line)
         indent = len(statement) - len(statement.lstrip())
         if indent <= function:
             function = -1
@@ -269,12 +285,12 @@ def _read(text: str, within: bool) -> Bindings:
             if types == "using":
                 aliases[names[0]] = value
             said = [*_SIZE.findall(sizes), *reversed(_ARRAY_SIZE.findall(types))]
-            found.bind(names, value, line, line in controlled, said if _TYPES.search(types) else ())
+            found.bind(names, value, line, said if _TYPES.search(types) else ())
         elif declared := _DECLARED.fullmatch(statement):
             if declared[1]:
-                found.bind([declared[1]], declared[2], line, line in controlled)
+                found.bind([declared[1]], declared[2], line)
         elif _LOOSE.match(statement):
-            found.bind([], statement, line, line in controlled)
+            found.bind([], statement, line)
         else:
             found.unknown.append((line, statement))
     return found

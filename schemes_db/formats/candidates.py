@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import product
 from typing import Any
@@ -134,6 +135,9 @@ def reading_of_coefficients(
     """
     base = min(1, *(index for one in coefficients for index in one[2:4]))
     terms: list[list[list[tuple[int, int, Coefficient]]]] = [[[] for _ in range(rank)] for _ in range(3)]
+    if twice := next((one for one, count in Counter(one[:4] for one in coefficients).items() if count > 1), None):
+        slot, r, row, col = twice
+        raise SchemeFormatError(f"product {r + 1}: {'ABC'[slot]} has block [{row},{col}] twice")
     for slot, r, row, col, value in coefficients:
         terms[slot][r] += [(row - base, col - base, value)] if value else []
     for slot in (0, 1):

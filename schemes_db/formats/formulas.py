@@ -20,7 +20,7 @@ from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_
 from .patterns import pattern
 from .reading import Entries, on_line
 from .syntax import Braces, Meaning, Parser, Value, described, grid, name_of, scaled, words
-from .trilinear import split_product
+from .trilinear import CYCLIC, split_product
 
 _CALLED = pattern(
     r"(?i)\.?(?:(?P<add>add|plus|sum)|(?P<subtract>sub|subtract|minus|diff)"
@@ -131,6 +131,7 @@ class Formulas(Meaning):
             SchemeFormatError: with the line, where one may change a block, a product or an output.
         """
         families = {"c", *(letters_of(each.name) for each in live), *map(letters_of, self.places)} - {""}
+        families |= {"t"} if self.thirds else set()  # the tensor
         first = min((each.line for each in live), default=0)
         code = []
         known = {**self.inputs, **self.letters}
@@ -144,7 +145,7 @@ class Formulas(Meaning):
             if equation is None or equation not in live:
                 if account_for(line, text, equation, families, first):
                     code.append(line)
-                if self.thirds and not _PROSE.search(text):
+                if self.thirds and (not _PROSE.search(text) or CYCLIC.fullmatch(text)):
                     raise SchemeFormatError(f"{text[:40]!r} is no product and no prose", line=line)
                 self.skipped.append(line)
             elif line in controlled:
@@ -155,8 +156,8 @@ class Formulas(Meaning):
         """Compute the value of an equation, or its fault."""
         before, self.owner = self.owner, each
         each.fault = SchemeFormatError(f"{each.name} is defined by itself", line=each.line)
-        several = each.texts if len(each.texts) > 1 else ()
-        said = [one for one in several if not self.set_by.keys().isdisjoint(words(one))] or each.texts[:1]
+        texts = list({"".join(text.split()): text for text in each.texts}.values())
+        said = [one for one in texts if not self.set_by.keys().isdisjoint(words(one))] or texts
         try:
             with on_line(each.line):
                 value = Parser(said[0], self).whole()

@@ -67,8 +67,8 @@ _LETTERS = r"(?<![A-Za-z0-9_])([A-Za-z]+)"
 _NAMES = tuple(
     (pattern(text), replacement)
     for text, replacement in (
-        (r"(?<![\w.{,])(\d+)(?=[A-Za-z]+_)", r"\1 "),  # 2a_{11}
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
+        (r"(?<![\w.{,])(\d+)(?=[A-Za-z]+_)", r"\1 "),  # 2a_{11}
         (r"^\s*\*\*([^*=]+)\*\*([^*=]*)$", r"\1\2"),  # **Products**, **Step 1.** Compute
         (r"(?<![\w)\]])(\*\*?)([A-Za-z]\w*)(?:\1(?=\s*:?=)|(:)\1)", r"\2\3"),  # **M1** =, **M1:** in Markdown
         (r"\*\*(?=\s*[A-Za-z(])", "*"),
@@ -143,7 +143,7 @@ _AMPERSAND = pattern(r"[ \t]&[ \t]*$")
 """An ampersand at the end of a line, with which a Fortran statement continues on the next one."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
-_BLOCK_COMMENTS = (("/*", "*/"), ("(*", "*)"), ("<!--", "-->"), ("%{", "%}"), ('"""', '"""'), ("'''", "'''"))
+_BLOCK_COMMENTS = [pair.split() for pair in ("/* */", "(* *)", "<!-- -->", "%{ %}", "#{ #}", '""" """', "''' '''")]
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
 _CELL = r"((?=[^,|=\t;]*?[A-Za-z]_?\{?\d)[^,|=\t;]++)"
 _FACTORS_ROW = pattern(
@@ -177,8 +177,20 @@ _ECHO = pattern(r"^(\s*(?:\d{1,3}:)?)([^\\_{}]*?)([A-Za-z]+_\{?\d+\}?\s*=.*\\.*)
 _LINE = pattern(r"([^\n]*)(?:\n|$)")
 _CONTROL = pattern(
     r"\s*(?:}\s*)?(?:for\s*\(|for\s+\w+(?:\s*,\s*\w+)*\s*(?:=|in\b|from\b|to\b)|while\b.*[\w)\]:{]$|if\s*\(|if\b.*[:{]\s*$"
-    r"|if\b.*\bthen\b|elif\b|elseif\b|else\s+if\b|repeat\b|switch\s*\()"
+    r"|if\b.*\bthen\b|elif\b|elseif\b|else\s+if\b|repeat\b|switch\s*\(|(?:else|try|finally)\s*[:{]|(?:except|catch)\b.*[:{]\s*$"
+    r"|with\s+[\w.]+\s*:\s*$|with\b(?=.*\(|.*\bas\b).*:\s*$|(?:match|case)\s+\S+\s*:\s*$)"
 )
+"""A line that governs the lines that are indented below it, or stand in its braces."""
+
+_LAST_WORDS = 20
+"""Characters at the end of a line in which a word may end a block."""
+
+_OPENS = pattern(
+    r"\s*(?:(?P<control>(?:if|for|parfor|foreach|while|switch|try|do|repeat|unwind_protect)\b)"
+    r"|(?:\w+\s*:=\s*)?proc\b|(?:function|module)\b|(?:let|begin|quote)\s*$)"
+)
+_CLOSES = pattern(r"(?:^|[\s;:,])(?:end(?:\s(?:if|for|do|while|try|proc|function)|\w*)|fi|od|until \w+)[;:,.)]*$")
+"""The first and the last line of a loop, a condition or a function that a word ends, as in MATLAB, Maple and Julia."""
 
 
 def statements(text: str, code: bool = False) -> Iterator[Statement]:
@@ -256,7 +268,7 @@ def without_block_comments(text: str) -> str:
         position = 0
         while (start := text.find(opener, position)) >= 0:
             end = text.find(closer, start + len(opener))
-            alone = not opener.startswith(('"', "'", "%")) or not text[text.rfind("\n", 0, start) + 1 : start].strip()
+            alone = opener[0] not in "\"'%#" or not text[text.rfind("\n", 0, start) + 1 : start].strip()
             if end < 0 or not alone:
                 break
             parts += [text[position:start], " ", "\n" * text.count("\n", start, end)]
@@ -307,7 +319,7 @@ def matrices_as_lists(text: str, inside: bool = False) -> str:
 
 def controlled_lines(text: str) -> set[int]:
     """The numbers of the lines that a loop or a condition governs: what they do is not known."""
-    found: set[int] = set()
+    found = _lines_to_end(text, control=True)
     limit, braces = MAX_STATEMENT, 0
     for number, line in numbered(text):
         indent = len(line) - len(line.lstrip())
@@ -318,6 +330,32 @@ def controlled_lines(text: str) -> set[int]:
         if limit < MAX_STATEMENT:
             found.add(number)
             braces = max(braces + line.count("{") - line.count("}"), 0)
+    return found
+
+
+def inner_lines(text: str) -> set[int]:
+    """The numbers of the lines of functions and modules that a word ends: the names that they set are others."""
+    return _lines_to_end(text, control=False)
+
+
+def _lines_to_end(text: str, control: bool) -> set[int]:
+    """The numbers of all lines from one that opens a block to the word that ends it: a loop or a condition, or another.
+
+    A line that opens what nothing ends is prose, or of a language that indents.
+    """
+    opened: list[tuple[int, bool]] = []
+    blocks: list[tuple[int, int]] = []
+    for number, line in numbered(text):
+        if opens := _OPENS.match(line):
+            opened.append((number, opens["control"] is not None))
+        if opened and _CLOSES.search(line.rstrip()[-_LAST_WORDS:]):
+            start, kind = opened.pop()
+            blocks += [(start, number)] if kind == control else []
+    found: set[int] = set()
+    last = 0
+    for start, end in sorted(blocks):
+        found.update(range(max(start, last + 1), end + 1))
+        last = max(last, end)
     return found
 
 

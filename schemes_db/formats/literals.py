@@ -147,7 +147,7 @@ def _schemes(wanted: Wanted, value: Any, found: Bindings, depth: int = 0) -> Ite
     documented = (C_TRANSPOSED, _LIES[wanted.format]) if wanted.format in _LIES else None
     for factors, note in _factors(wanted.format, value, found):
         try:
-            reading = reading_of_unlabelled(wanted, factors, documented)
+            reading = reading_of_unlabelled(wanted, factors, documented, others=wanted.format == "alphaevolve")
             readings.append(_fitting(reading.noting(note), settings))
             break
         except SchemeFormatError as error:

@@ -32,12 +32,15 @@ OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\\u2194]|\w\(|^#")
 
 CHANGES = pattern(
     r"(?i)\b(?:negat\w*|swap\w*|exchang\w*|scal(?:e|es|ed|ing)|hal(?:f|ve)\w*|doubl\w*|twice|divid\w*"
-    r"|replac\w*|omit\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign)\b"
+    r"|replac\w*|omit\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign"
+    r"|becomes?|delet\w*|remov\w*|revers\w*)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
 )
 """Words that say that something is done to numbers."""
 
 _CHANGES_ALL = pattern(
     r"(?i).*\b(?:swap|exchange) [a-z] and [a-z]\b"
+    r"|.*\b(?:transpose|negate|halve|double|swap|reverse|invert) (?:the )?(?:final )?(?:results?|outputs?|c)\b"
+    r"|[\s(,]*(?:(?:scaled|divided?|multipl(?:y|ied)) (?:by|with)|times|factor(?: of)?|[x\u00d7])[\s:-]*[\d./]+[\s).]*$"
     r"|(?=.*\b(?:all|each|every(?:thing)?|both|results?|outputs?|entries|coefficients?|blocks?|products?|factors?)\b)"
     r".*\b(?:negat(?:e|ed)|swap(?:ped)?|exchanged?|halved?|doubled?|reversed?|inverted|scaled?|rescaled?|taken twice"
     r"|(?:times|by|with) (?:two|three|2|3|-1|minus one)|counts? (?:twice|double)|(?:is|are) subtracted"
@@ -52,7 +55,6 @@ SCALING = pattern(
 """Names of settings that would change the numbers."""
 
 _BITS = pattern(r"\b0[xXbB][\da-fA-F]+\b")
-_TIMES = pattern(r"\s*[x\u00d7]\s*\d+\s*")
 _FACTOR = pattern(r"(?i)\bfactors?:?\s+(?:of\s+)?[\d(]|\bunits of\b")
 _ADDED = pattern(r"(?i)offset|shift|bias")
 _REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
@@ -69,8 +71,8 @@ HEAD = pattern(
 
 
 ANYTHING = pattern(
-    r"\s*(?:exec\b|(?:clear|clearvars|unassign)\b(?!\s*,)(?![^;]*[a-z]{3,}\s+[a-z]{2,})"
-    r"|(?:eval|evalin|assignin|load|source|run|execfile|include|read)\s*(?:[('\"]|[\w./\\]+\.\w{1,4}\s*[;:]?\s*$))"
+    r"\s*(?:exec\b|<<|Get\[|(?:clear|clearvars|unassign)\b(?!\s*,)(?![^;]*[a-z]{3,}\s+[a-z]{2,})"
+    r"|(?:eval|evalin|assignin|load|source|run|execfile|include|read)\s*(?:[('\"`]|[\w./\\]+\.\w{1,4}\s*[;:]?\s*$))"
 )
 """Statements that may set any name, or forget it."""
 
@@ -88,7 +90,7 @@ def changes_something(text: str) -> bool:
 def says_change(text: str) -> bool:
     """Return whether a line is numbers and signs that belong to no value, or says that numbers are changed."""
     letters, others = re.search(r"[A-Za-z]", _BITS.sub("0", text)), re.search(r"[\d\u00bd\[\]]", text)
-    if (others and not letters) or _TIMES.fullmatch(text) or changes_all(text):
+    if (others and not letters) or changes_all(text):
         return True
     words = not re.search(r"[(=]", text)
     return words and any(one.search(text) for one in (CHANGES, SCALING, _FACTOR))

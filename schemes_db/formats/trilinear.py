@@ -11,6 +11,9 @@ from .account import Equation
 from .patterns import pattern
 
 _CYCLIC = pattern(r"(?i)[\s,;(+]*\b(?:cyc(?:lic(?:ally)?)?(?:\s+perm\w*)?|[zc]_?3)\b[\s).]*$")
+CYCLIC = pattern(r"(?i)\W*(?:(?:sum|over|and|plus|all|the|their|its)\s+)*cyc\w*(?:\s+(?:perm|rot)\w*)?\W*")
+"""A line that says no more than that the products before it are cyclic."""
+
 _BLOCK = pattern(r"(?i)([abcxyz])\W?_?\d")
 _EPSILON = pattern(r"\beps(?:ilon)?\b")
 _WORD = pattern(r"[A-Za-z]{3}")

@@ -331,7 +331,8 @@ class RunConfig:
         # For information: they follow from the other settings.
         own = [(stage, self.setting(number)) for number, stage in enumerate(self.stages)]
         resolved = [{"stage": str(stage), **asdict(one), "plan": one.plan._asdict()} for stage, one in own]
-        return {**values, "policy": policy, "plan": plan, "resolved": resolved}
+        target = self.final_target.name  # that of a mask or tensor file has all of it
+        return {**values, "target": target, "policy": policy, "plan": plan, "resolved": resolved}
 
     @classmethod
     def from_json(cls, data: dict[str, Any], start: Scheme | None) -> RunConfig:
@@ -339,10 +340,12 @@ class RunConfig:
 
         Raises:
             PlanError: an unknown or a missing setting.
+            TargetError: the target is not known, or names a file: nothing in a folder opens another one.
         """
         try:
             policy = dict(data["policy"])
             check_field_types(cls, data)
+            parse_target(data["target"], files=False)
             check_field_types(Policy, policy)
             check_field_types(LadderPlan, data["plan"] or {})
             if "selection" in policy:

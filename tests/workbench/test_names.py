@@ -64,7 +64,7 @@ def test_what_a_scheme_was_made_from_survives_a_better_one(home, other):
         assert catalog.find("parent")[0].digest == parent.digest
 
 
-MEANINGS = ["3x3x3", "4x4x4:47", "2x2x2:tri-out", "5x5x5:anything", "mask:F", "cde7058114b1", "facade"]
+MEANINGS = ["3x3x3", "4x4x4:47", "2x2x2:tri-out", "5x5x5:anything", "mask:F", "cde7058114b1", "facade", "auto", "a/b"]
 
 
 @pytest.fixture
