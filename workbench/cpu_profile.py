@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels.arrays import torch
 from ..kernels.cpu.bench import best_seconds
 from ..kernels.cpu.blas import NUMPY, Backend, backends
-from ..kernels.cpu.blocks import leading_dimension, stack_blocks
+from ..kernels.cpu.blocks import leading_dimension
 from ..kernels.cpu.hardware import caches, hardware, machine_id, versions
 from ..kernels.cpu.partition import Partition
 from ..kernels.cpu.threads import (
@@ -175,11 +175,12 @@ def _sums(threads: int, size: int) -> float:
     matrix[...] = 1
     spare = cut.spare(empty_aligned)
     for role, linear in enumerate((cut.maps.left, cut.maps.right, cut.maps.merge)):
-        stack = cut.stack(role, linear.sources if role == 2 else len(linear.results), empty_aligned)
+        grid = cut.grids[role]
+        stack = grid.stack(linear.sources if role == 2 else len(linear.results), empty_aligned)
         stack[...] = 1
-        blocks = cut.locate(role, matrix), stack_blocks(stack, cut.grids[role].width)
+        blocks = grid.locate(matrix), grid.in_stack(stack)
         source, target = blocks[::-1] if role == 2 else blocks
-        bound, places = cut.bound(role, linear), {i: i for i in range(len(linear.results))}
+        bound, places = grid.bound(linear), {i: i for i in range(len(linear.results))}
         total += best_seconds(partial(bound.run, source, target, places, spare, threads))
         moved += bound.traffic
     return moved / total

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from ...schemes_db.symmetry import triangle_of
-from ..cpu.executor import StagedCore
+from ..cpu.executor import Core
 from ..cpu.level import core_of
 from ..cpu.partition import CpuMethod
 from ..cpu.strategy import CpuStrategy, basic_reason
@@ -49,12 +49,12 @@ class CpuTriangular(TriangularStrategy, CpuStrategy):
     def mode(self, candidate: Candidate) -> str:
         return "tasks" if self.name == "scheme" else "whole"
 
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         return _core(candidate, replace(request, max_error=None, max_workspace=None))
 
 
 @lru_cache(maxsize=64)
-def _core(candidate: Candidate, request: Request) -> StagedCore:
+def _core(candidate: Candidate, request: Request) -> Core:
     """Return the core, which predicting, sizing and building share."""
     triangle, sizes, dtype = request.its_triangle, request.shape, request.dtype
     if candidate.strategy in ("vendor", "strips"):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...schemes_db.grids import Kind
 from ..arrays import Matrix
-from ..cpu.executor import StagedCore
+from ..cpu.executor import Core
 from ..cpu.strategy import CpuStrategy, basic_reason
 from ..cpu.strips import zero_outside_triangle
 from ..cpu.workspace import Arena
@@ -23,8 +23,8 @@ FAMILY = "masked"
 
 
 @dataclass(frozen=True)
-class MaskedRuns:
-    """Each run of wanted blocks in a row of blocks as one GEMM; half blocks are masked afterwards; a `StagedCore`."""
+class MaskedRuns(Core):
+    """Each run of wanted blocks in a row of blocks as one GEMM; half blocks are masked afterwards."""
 
     mask: BlockMask
     sizes: tuple[int, int, int]
@@ -38,18 +38,12 @@ class MaskedRuns:
             return coarse_mask(kinds, TILE, TILE), TILE, TILE
         return kinds, *block_sizes(kinds, m, n)
 
-    def workspace(self, threads: int = 1) -> int:
-        return 0
-
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         out[...] = 0
         kinds = self.mask.kinds
         multiply_runs(np.matmul, zero_outside_triangle, a, b, out, *self._tiles)
         if self._tiles[0].shape != kinds.shape:
             out[kinds == Kind.ABSENT] = 0
-
-    def compile(self) -> None:
-        """See `StagedCore.compile`: there is no code to compile."""
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         (kinds, height, width), (m, k, n) = self._tiles, self.sizes
@@ -74,7 +68,7 @@ class CpuMaskedRuns(CpuStrategy):
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         return basic_reason(None, request)
 
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         assert request.mask is not None  # its family says so
         return MaskedRuns(request.mask, request.shape, request.itemsize)
 

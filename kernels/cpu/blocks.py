@@ -51,48 +51,6 @@ class Blocks:
         return Blocks(np.concatenate([self.table[places], other.table[others]]))
 
 
-@dataclass(frozen=True)
-class Grid:
-    """A matrix of rows x cols elements divided into blocks of height x width, in storage order.
-
-    For a column-major matrix this is the grid of its transpose: `places` and `kinds` are transposed already.
-    """
-
-    rows: int
-    cols: int
-    height: int
-    width: int
-    places: tuple[tuple[int, int], ...]
-    kinds: tuple[Kind, ...]
-
-    @classmethod
-    def of(
-        cls,
-        size: tuple[int, int],
-        block: tuple[int, int],
-        places: tuple[tuple[int, int], ...],
-        kinds: tuple[Kind, ...],
-        transposed: bool,
-    ) -> Grid:
-        if not transposed:
-            return cls(*size, *block, places, kinds)
-        return cls(*size[::-1], *block[::-1], tuple((q, p) for p, q in places), tuple(kind.mirrored for kind in kinds))
-
-    def shapes(self) -> IntArray:
-        table = np.empty((len(self.places), 3), np.int64)
-        for i, ((p, q), kind) in enumerate(zip(self.places, self.kinds, strict=True)):
-            rows = min(max(self.rows - p * self.height, 0), self.height)
-            cols = min(max(self.cols - q * self.width, 0), self.width)
-            table[i] = (kind, 0, 0) if kind is Kind.ABSENT else (kind, rows, cols)
-        return table
-
-    def locate(self, stored: Matrix, shapes: IntArray) -> Blocks:
-        """Return the blocks of this matrix, given in storage order (transposed if the grid is)."""
-        stride, item = stored.strides[0], stored.itemsize
-        addresses = [stored.ctypes.data + p * self.height * stride + q * self.width * item for p, q in self.places]
-        return Blocks.of(addresses, stride, shapes)
-
-
 def stack_blocks(stack: Matrix, width: int) -> Blocks:
     """Return the matrices of a stack (count, height, leading dimension) as full blocks of the given width."""
     count, height, _ = stack.shape

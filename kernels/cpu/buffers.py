@@ -9,7 +9,6 @@ from ...schemes_db.program import Coefficient
 from ..arrays import Matrix
 from ..codegen.maps import LinearMap, expanded
 from ..planning.strategy import Stage
-from .blocks import stack_blocks
 from .mapping import BoundMap, sums_stage
 from .partition import Partition, Place
 from .store import SUMS, Batch, Form
@@ -63,7 +62,7 @@ class Buffers:
 
     def _kernel(self, role: int, linear: LinearMap) -> BoundMap:
         if (role, linear) not in self._kernels:
-            self._kernels[role, linear] = self._cut.bound(role, linear)
+            self._kernels[role, linear] = self._cut.grids[role].bound(linear)
         return self._kernels[role, linear]
 
     @property
@@ -72,7 +71,7 @@ class Buffers:
 
     @property
     def workspace(self) -> int:
-        return sum(self._cut.stack_bytes(role, 1) for role in range(3)) + self._cut.spare_bytes
+        return sum(grid.stack_bytes(1) for grid in self._cut.grids) + self._cut.spare_bytes
 
     def stages(self) -> list[Stage]:
         maps = self._cut.maps
@@ -90,16 +89,16 @@ class Buffers:
     ) -> Iterator[Batch]:
         """See `Store.batches`: one batch per product."""
         cut = self._cut
-        stacks = [cut.stack(role, 1, arena.array) for role in range(3)]
+        stacks = [(grid, grid.stack(1, arena.array)) for grid in cut.grids]
         spare = cut.spare(arena.array)
-        buffers = [stack_blocks(stack, grid.width) for stack, grid in zip(stacks, cut.grids, strict=True)]
-        matrices = [cut.matrices(role, stack)[0] for role, stack in enumerate(stacks)]
-        sources = [cut.locate(role, matrix) for role, matrix in enumerate((a, b, out))]
+        buffers = [grid.in_stack(stack) for grid, stack in stacks]
+        matrices = [grid.matrices(stack)[0] for grid, stack in stacks]
+        sources = [grid.locate(matrix) for grid, matrix in zip(cut.grids, (a, b, out), strict=True)]
 
         def operand(side: int, result: int) -> Matrix:
             part = self._sides[side][result]
             if not isinstance(part, BlockSum):
-                return cut.view(side, (a, b)[side], part)
+                return cut.grids[side].view((a, b)[side], part)
             part.kernel.run(sources[side].chosen(part.read), buffers[side], {0: 0}, spare, threads)
             return matrices[side]
 

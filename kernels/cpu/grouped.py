@@ -47,7 +47,7 @@ class Groups:
         done = {self.grouped.alone[i] for i in self._homes if self._homes[i] == self.grouped.alone.get(i)}
         self._finished = sorted(done)
         merged = [i for i, block in enumerate(maps.stored) if block not in done]
-        self._merge = cut.bound(2, self.grouped.merge, merged)
+        self._merge = self._grid.bound(self.grouped.merge, merged)
         self._merged = {i: i for i in merged}
 
     def _place_products(self) -> None:
@@ -74,7 +74,7 @@ class Groups:
 
     @property
     def workspace(self) -> int:
-        own = self._cut.stack_bytes(2, len(self._buffered)) + self._cut.spare_bytes
+        own = self._grid.stack_bytes(len(self._buffered)) + self._cut.spare_bytes
         return own + sum(operand.nbytes for operand in self._operands)
 
     def stages(self) -> list[Stage]:
@@ -86,9 +86,9 @@ class Groups:
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
         """See `Store.batches`: one batch of all groups."""
-        cut = self._cut
-        buffer = cut.stack(2, len(self._buffered), arena.array)
-        spare = cut.spare(arena.array)
+        grid, target = self._grid, self._cut.program.target
+        buffer = grid.stack(len(self._buffered), arena.array)
+        spare = self._cut.spare(arena.array)
         made = [
             operand.make(matrix, arena, spare, threads)
             for operand, matrix in zip(self._operands, (a, b), strict=False)  # of a shared A, B is not read
@@ -97,28 +97,28 @@ class Groups:
         lefts, others = made if len(made) == 2 else (made[0][:count], [x.T for x in made[0][count:]])
         products = [self._home(i, out, buffer) for i in range(count)]
         yield Batch(range(count), lefts, others if rights is None else rights, products)
-        self._merge.run(self._located(products), cut.locate(2, out), self._merged, spare, threads)
+        self._merge.run(self._located(products), grid.locate(out), self._merged, spare, threads)
         for place in self._finished:
-            kind = cut.program.target.c[place[0]][place[1]]
+            kind = target.c[place[0]][place[1]]
             if kind.half:
-                zero_outside_triangle(cut.view(2, out, place), kind is Kind.UPPER)
+                zero_outside_triangle(grid.view(out, place), kind is Kind.UPPER)
 
     def _home(self, i: int, out: Matrix, buffer: Matrix) -> Matrix:
         """Return the matrix that stores group i until the merge, in the orientation of the product."""
         if i in self._homes:
-            return self._cut.view(2, out, self._homes[i])
-        return self._cut.stored(2, buffer[self._buffered[i], :, : self._grid.width])
+            return self._grid.view(out, self._homes[i])
+        return self._grid.stored(buffer[self._buffered[i], :, : self._grid.width])
 
     def _located(self, products: list[Matrix]) -> Blocks:
         """Return the products as sources of the merge."""
-        transposed = self._cut.by_columns[2]
-        stored = [self._cut.stored(2, product) for product in products]
+        grid = self._grid
+        stored = [grid.stored(product) for product in products]
         shapes = np.empty((len(stored), 3), np.int64)
         for i, group in enumerate(self.grouped.groups):
             kind = Kind.FULL
             if group.kind.side == "out":
                 kind = Kind.UPPER if group.kind.of_upper else Kind.LOWER
-            shapes[i] = (kind.mirrored if transposed else kind, self._grid.height, self._grid.width)
+            shapes[i] = (kind.mirrored if grid.by_columns else kind, grid.height, grid.width)
         return Blocks.of([x.ctypes.data for x in stored], [x.strides[0] for x in stored], shapes)
 
 

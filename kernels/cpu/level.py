@@ -13,6 +13,7 @@ from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
 from .buffers import Buffers
+from .executor import PreparingCore
 from .grouped import Groups
 from .leaf import Leaf
 from .partition import CpuMethod, Partition
@@ -35,8 +36,8 @@ class Right:
     nbytes: int
 
 
-class Level:
-    """A program level, and all levels below it; a `StagedCore`.
+class Level(PreparingCore):
+    """A program level, and all levels below it.
 
     The method selects how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and which threads run the
     products.
@@ -174,7 +175,7 @@ class Level:
                 continue
             kind, length = form
             m, k, n = sizes = bm, length * bk, bn
-            moved = sum(x * y.itemsize for x, y in zip((m * k, k * n, m * n), self.cut.storages, strict=True))
+            moved = sum(x * y.storage.itemsize for x, y in zip((m * k, k * n, m * n), self.cut.grids, strict=True))
             name = f"{count} {kind.value} products {m}x{k}x{n}"
             products.append(Stage(name, count * core.flops, count * moved, product=sizes))
         return [first, *([] if prepared else others), *products, last]

@@ -24,32 +24,30 @@ class OperandSums:
     """
 
     def __init__(self, cut: Partition, side: int, sums: list[Sums], linear: LinearMap) -> None:
-        self._cut, self._side, self._by_columns = cut, side, cut.by_columns[side]
+        self._side, self._grid = side, cut.grids[side]
         self._block, self._size = cut.block[side : side + 2], cut.sizes[side : side + 2]
-        self._storage, self._grid = cut.storages[side], cut.grids[side]
         blocks = blocks_of(cut.program)
         places, of_places = blocks.places[side], blocks.kinds[side]
-        self._along_width = (side == 0) != self._by_columns
+        self._along_width = (side == 0) != self._grid.by_columns
         self._halves = [i for i, kind in enumerate(of_places) if kind.half]
         self._whole = [i for i in range(len(places)) if i not in self._halves]
         # Permutation from the whole blocks followed by the copies to the order of the map's sources.
         self._order = [(self._whole + self._halves).index(i) for i in range(len(places))]
         alike = LinearMap(len(self._halves), (), tuple(((1, i),) for i in range(len(self._halves))))
-        self._copying = cut.bound(side, alike)
+        self._copying = self._grid.bound(alike)
         self._views: dict[int, tuple[slice, slice]] = {}
-        self._copy_of: dict[int, int] = {}
         self._slot_of: dict[int, int] = {}
-        slots: dict[Sums, int] = {}
+        slots: dict[Sums, int] = {}  # after those of the copies
         for i, parts in enumerate(sums):
             if span := self._span(parts, places, of_places):
                 self._views[i] = span
             elif (source := _plain(parts)) in self._halves:
-                self._copy_of[i] = self._halves.index(source)
+                self._slot_of[i] = self._halves.index(source)
             else:
-                self._slot_of[i] = slots.setdefault(parts, len(slots))
+                self._slot_of[i] = slots.setdefault(parts, len(self._halves) + len(slots))
         self._lengths = (*[1] * len(self._halves), *(len(parts) for parts in slots))
         results = tuple(terms for parts in slots for terms in parts)
-        self._adding = cut.bound(side, LinearMap(linear.sources, linear.lins, results))
+        self._adding = self._grid.bound(LinearMap(linear.sources, linear.lins, results))
 
     def _span(self, parts: Sums, places: tuple[Block, ...], kinds: tuple[Kind, ...]) -> tuple[slice, slice] | None:
         """Return the range of the operand that the parts cover if they are whole adjacent full blocks, else None."""
@@ -73,13 +71,13 @@ class OperandSums:
         """Return the shape of a slot in storage order."""
         height, width = self._grid.height, self._grid.width
         if self._along_width:
-            return height, leading_dimension(length * width, self._storage.itemsize)
-        return length * height, leading_dimension(width, self._storage.itemsize)
+            return height, leading_dimension(length * width, self._grid.storage.itemsize)
+        return length * height, leading_dimension(width, self._grid.storage.itemsize)
 
     @property
     def nbytes(self) -> int:
         """Bytes taken from the arena."""
-        return sum(aligned(h * w * self._storage.itemsize) for h, w in map(self._slot_shape, self._lengths))
+        return sum(aligned(h * w * self._grid.storage.itemsize) for h, w in map(self._slot_shape, self._lengths))
 
     @property
     def maps(self) -> tuple[BoundMap, BoundMap]:
@@ -88,8 +86,8 @@ class OperandSums:
 
     def make(self, matrix: Matrix, arena: Arena, spare: npt.NDArray[np.int64], threads: int) -> list[Matrix]:
         """Compute all sums of an operand: for every group the matrix that it multiplies."""
-        slots = [arena.array(self._slot_shape(length), self._storage) for length in self._lengths]
-        source = self._cut.locate(self._side, matrix)
+        slots = [arena.array(self._slot_shape(length), self._grid.storage) for length in self._lengths]
+        source = self._grid.locate(matrix)
         if self._halves:
             copies = self._blocks(slots[: len(self._halves)], self._lengths[: len(self._halves)])
             self._copying.run(source.chosen(self._halves), copies, _same(len(self._halves)), spare, threads)
@@ -98,15 +96,13 @@ class OperandSums:
         if len(made):
             self._adding.run(source, made, _same(len(made)), spare, threads)
         whole = [self._matrix(slot, length) for slot, length in zip(slots, self._lengths, strict=True)]
-        copies_and_sums = self._copy_of | {i: len(self._halves) + slot for i, slot in self._slot_of.items()}
-        count = len(self._views) + len(copies_and_sums)
-        return [matrix[self._views[i]] if i in self._views else whole[copies_and_sums[i]] for i in range(count)]
+        count = len(self._views) + len(self._slot_of)
+        return [matrix[self._views[i]] if i in self._views else whole[self._slot_of[i]] for i in range(count)]
 
     def _matrix(self, slot: Matrix, length: int) -> Matrix:
         """Return a slot in the orientation of the product."""
         width = self._grid.width
-        stored = slot[:, : length * width] if self._along_width else slot[:, :width]
-        return stored.T if self._by_columns else stored
+        return self._grid.stored(slot[:, : length * width] if self._along_width else slot[:, :width])
 
     def _blocks(self, slots: list[Matrix], lengths: tuple[int, ...]) -> Blocks:
         """Return every place of every slot, as a full block."""

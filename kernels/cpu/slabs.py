@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from ..arrays import Matrix
 from ..planning.strategy import Stage
-from .blocks import stack_blocks
 from .mapping import sums_stage
 from .partition import Partition
 from .store import SUMS, Batch, Form
@@ -33,13 +32,12 @@ class Slabs:
         self._made = tuple({result: i for i, result in enumerate(results)} for results in made)
         self._counts = (len(made[0]), len(made[1]), len(maps.products))
         sides = zip((maps.left, maps.right, maps.merge), (*made, cut.wanted), strict=True)
-        self.maps = tuple(cut.bound(role, linear, results) for role, (linear, results) in enumerate(sides))
+        self.maps = tuple(grid.bound(linear, results) for grid, (linear, results) in zip(cut.grids, sides, strict=True))
 
     @property
     def workspace(self) -> int:
-        return (
-            sum(self._cut.stack_bytes(role, count) for role, count in enumerate(self._counts)) + self._cut.spare_bytes
-        )
+        stacks = zip(self._cut.grids, self._counts, strict=True)
+        return sum(grid.stack_bytes(count) for grid, count in stacks) + self._cut.spare_bytes
 
     def stages(self) -> list[Stage]:
         return [sums_stage(name, [bound]) for name, bound in zip(SUMS, self.maps, strict=True)]
@@ -49,27 +47,26 @@ class Slabs:
     ) -> Iterator[Batch]:
         """See `Store.batches`: one batch of all products."""
         cut = self._cut
-        stacks = [cut.stack(role, count, arena.array) for role, count in enumerate(self._counts)]
+        stacks = [grid.stack(count, arena.array) for grid, count in zip(cut.grids, self._counts, strict=True)]
         spare = cut.spare(arena.array)
         lefts = self._sums(0, a, stacks[0], spare, threads)
         if rights is None:
             rights = self._sums(1, b, stacks[1], spare, threads)
-        yield Batch(range(len(self.forms)), lefts, rights, cut.matrices(2, stacks[2]))
+        result = cut.grids[2]
+        yield Batch(range(len(self.forms)), lefts, rights, result.matrices(stacks[2]))
         wanted = {i: i for i in cut.wanted}
-        products = stack_blocks(stacks[2], cut.grids[2].width)
-        self.maps[2].run(products, cut.locate(2, out), wanted, spare, threads)
+        self.maps[2].run(result.in_stack(stacks[2]), result.locate(out), wanted, spare, threads)
 
     def rights(self, b: Matrix, threads: int) -> tuple[list[Matrix], int]:
         """Compute the right operand of every product, in newly allocated memory, and return them with its bytes."""
-        stack = self._cut.stack(1, self._counts[1], empty_aligned)
+        stack = self._cut.grids[1].stack(self._counts[1], empty_aligned)
         return self._sums(1, b, stack, self._cut.spare(empty_aligned), threads), stack.nbytes
 
     def _sums(self, side: int, matrix: Matrix, stack: Matrix, spare: npt.NDArray[Any], threads: int) -> list[Matrix]:
         """Return the operand of every product on one side: a matrix of the stack, or a view of a block."""
-        cut = self._cut
-        target = stack_blocks(stack, cut.grids[side].width)
-        self.maps[side].run(cut.locate(side, matrix), target, self._made[side], spare, threads)
-        made = cut.matrices(side, stack)
+        cut, grid = self._cut, self._cut.grids[side]
+        self.maps[side].run(grid.locate(matrix), grid.in_stack(stack), self._made[side], spare, threads)
+        made = grid.matrices(stack)
         operands = {result: made[i] for result, i in self._made[side].items()}
-        operands.update((result, cut.view(side, matrix, place)) for result, place in cut.plain[side].items())
+        operands.update((result, grid.view(matrix, place)) for result, place in cut.plain[side].items())
         return [operands[result] for result in (cut.maps.left_of, cut.maps.right_of)[side]]

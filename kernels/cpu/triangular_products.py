@@ -11,6 +11,7 @@ from ..arrays import Matrix, Sizes
 from ..dtypes import dtype_of
 from ..planning.strategy import Stage
 from .blas import NUMPY, Backend
+from .executor import Core
 from .leaf import Leaf, Piece
 from .strips import has_nonzero_outside_triangle, outside, ranges, worked_fraction, zero_outside_strip
 from .threads import parallel_tasks
@@ -21,8 +22,8 @@ BASE = 128
 
 
 @dataclass(frozen=True)
-class HalfProduct:
-    """A product with one triangular operand, or of which only one triangle is wanted; a `StagedCore`.
+class HalfProduct(Core):
+    """A product with one triangular operand, or of which only one triangle is wanted.
 
     A triangle is computed as `strips` GEMMs; a wanted one of more than `base` rows (None: any) as two halves and the
     square between them. A right triangle is computed as the left one of the transposed product.
@@ -63,9 +64,6 @@ class HalfProduct:
             return 0
         return aligned(-(-self._size // self.strips) * self._size * self._itemsize)
 
-    def compile(self) -> None:
-        """See `StagedCore.compile`: there is no code to compile."""
-
     @cached_property
     def flops(self) -> int:
         """Operations of the GEMMs, in real numbers."""
@@ -75,7 +73,7 @@ class HalfProduct:
         return int(2 * dtype_of(self.dtype).parts ** 2 * m * k * n * worked_fraction(self._size, self.strips))
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `StagedCore.stages`: the squares of every size, then the remaining triangles."""
+        """See `Core.stages`: the squares of every size, then the remaining triangles."""
         if self._parts is None:
             return [self._strip_stage(times)]
         first, _, second = self._parts

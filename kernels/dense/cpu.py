@@ -13,7 +13,7 @@ from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
-from ..cpu.executor import StagedCore
+from ..cpu.executor import Core
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
@@ -72,7 +72,7 @@ class CpuVendor(CpuStrategy):
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         return basic_reason(None, request)
 
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
@@ -196,7 +196,7 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
         stages = self.core(candidate, request, machine).stages(request.items, prepared)
         return priced(stages, request.dtype, machine, "tasks" if candidate.method == TASKS else "whole")
 
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         unlimited = request
         if request.max_error is not None or request.max_workspace is not None:
             unlimited = replace(request, max_error=None, max_workspace=None)

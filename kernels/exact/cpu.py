@@ -10,7 +10,7 @@ from itertools import islice
 
 from ...schemes_db.catalog_file import catalogue_state
 from ..cpu.cost_model import CpuCostModel
-from ..cpu.executor import StagedCore
+from ..cpu.executor import Core
 from ..cpu.strategy import CpuStrategy
 from ..measured import measured
 from ..planning.machine import Machine
@@ -54,14 +54,14 @@ class CpuExact(ExactStrategy, CpuStrategy):
     def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
         return chains(request, machine)
 
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         return exact_core(request, chain_of(candidate))
 
-    def priced(self, core: StagedCore, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+    def priced(self, core: Core, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         return priced_exactly(core, request, machine)
 
 
-def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
+def exact_core(request: Request, chain: ExactChain | None) -> Core:
     """Return the core of a request.
 
     Raises:
@@ -75,7 +75,7 @@ def exact_core(request: Request, chain: ExactChain | None) -> StagedCore:
 @lru_cache(maxsize=512)
 def _core(
     sizes: tuple[int, int, int], dtype: str, modulus: int, most: int, out_dtype: str | None, chain: ExactChain | None
-) -> StagedCore:
+) -> Core:
     """Predicting, sizing and building share one core."""
     levels = () if chain is None else chain.maps
     if dtype == BITS:
@@ -83,7 +83,7 @@ def _core(
     return IntegerCore(sizes, ExactRing(modulus), (most, most), levels, out_dtype)
 
 
-def priced_exactly(core: StagedCore, request: Request, machine: Machine) -> list[Stage]:
+def priced_exactly(core: Core, request: Request, machine: Machine) -> list[Stage]:
     """Return the stages of a core for all matrices of the request, with seconds by the machine's rates."""
     leveled = isinstance(core, ExactLevel) or (isinstance(core, IntegerCore) and bool(core.levels))
     mode = "tasks" if leveled else "whole"

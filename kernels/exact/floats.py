@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..arrays import Matrix, Sizes
+from ..cpu.executor import Core
 from ..cpu.threads import parallel_rows, single_threaded_blas
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
@@ -31,8 +32,8 @@ float32, 2048 modulo 1021, inner size 64: 0.28 s instead of 0.32 s; float64 take
 """
 
 
-class FloatLeaf:
-    """One product of integers of magnitudes at most `bounds`; a `StagedCore`.
+class FloatLeaf(Core):
+    """One product of integers of magnitudes at most `bounds`.
 
     `bound` is that of the result, which is reduced modulo n if `reduce` is set or k must be divided.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...errors import PlanError
 from ..arrays import Matrix, Sizes
+from ..cpu.executor import Core
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned, empty_aligned
 from ..planning.strategy import Stage
@@ -32,8 +33,8 @@ sums of blocks of schemes.
 
 
 @dataclass(frozen=True)
-class IntegerCore:
-    """One product of integers of magnitudes at most `bounds`, exact in `ring`; a `StagedCore`.
+class IntegerCore(Core):
+    """One product of integers of magnitudes at most `bounds`, exact in `ring`.
 
     With one limb it is one float product; l limbs take l (l + 1) / 2 of them (Karatsuba), each exact below 2^53.
 
