@@ -245,7 +245,7 @@ def _scratch(request: Request, index: int, lesson: Lesson, after: bool) -> _Host
     size = (elements + request.items * request.m * request.n) * request.itemsize
     needed = DRAWN * size + max(plan.workspace for plan in lesson.plans)
     if request.device == "cpu":
-        from .cpu.memory import free_bytes
+        from .cpu.machine import free_bytes
 
         free = free_bytes()
     else:

@@ -13,8 +13,8 @@ import numpy as np
 from ..kernels.arrays import torch
 from ..kernels.cpu.bench import best_seconds
 from ..kernels.cpu.blas import NUMPY, Backend, backends
-from ..kernels.cpu.blocks import leading_dimension
 from ..kernels.cpu.hardware import caches, hardware, machine_id, versions
+from ..kernels.cpu.mapping import leading_dimension
 from ..kernels.cpu.partition import Partition
 from ..kernels.cpu.threads import (
     blas_is_limited,

@@ -11,7 +11,7 @@ from ..codegen.maps import LinearMap, expanded
 from ..planning.strategy import Stage
 from .mapping import BoundMap, sums_stage
 from .partition import Partition, Place
-from .store import SUMS, Batch, Form
+from .slabs import SUMS, Batch, Form
 from .workspace import Arena
 
 Terms = list[tuple[int, Coefficient]]

@@ -17,8 +17,7 @@ from .executor import PreparingCore
 from .grouped import Groups
 from .leaf import Leaf
 from .partition import CpuMethod, Partition
-from .slabs import Slabs
-from .store import Batch, Form, LevelStore
+from .slabs import Batch, Form, LevelStore, Slabs
 from .strips import MOST_TASK_STRIPS, leaf_strips, strip_count
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .triangular_products import BASE, HalfProduct

@@ -20,8 +20,7 @@ from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..request import INT8
 from .blas import NUMPY, Backend
-from .blocks import Blocks, leading_dimension, stack_blocks
-from .mapping import BoundMap
+from .mapping import Blocks, BoundMap, leading_dimension, stack_blocks
 from .workspace import aligned
 
 Place = tuple[int, int]

@@ -12,7 +12,7 @@ from lcma.kernels import Pool, Request, decision_for, executor_for, matmul, plan
 from lcma.kernels.codegen import programs
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.programs import key_of, program_for, stored_program
-from lcma.kernels.cpu import memory, others
+from lcma.kernels.cpu import machine, others
 from lcma.kernels.dense import chains, pool, pool_table
 from lcma.kernels.dense.arrangements import levels_of
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
@@ -31,15 +31,15 @@ def scarce(monkeypatch):
     """scarce(nbytes): so many bytes are free."""
 
     def leave(nbytes: int) -> None:
-        monkeypatch.setattr(memory, "_available", lambda: float(nbytes))
+        monkeypatch.setattr(machine, "_available", lambda: float(nbytes))
         monkeypatch.setattr(limits, "CHECKED", 1)
 
     return leave
 
 
 def test_what_is_free_is_asked_of_the_system():
-    assert 1 << 20 < memory._available() < 1 << 50
-    assert "are free" in limits.memory_shortage(1 << 60, memory.free_bytes)
+    assert 1 << 20 < machine._available() < 1 << 50
+    assert "are free" in limits.memory_shortage(1 << 60, machine.free_bytes)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ LIMITED = """
 import resource
 import numpy as np
 from lcma.kernels import matmul, plan_for, Request
-from lcma.kernels.cpu.memory import _field
+from lcma.kernels.cpu.machine import _field
 a = np.random.default_rng(0).standard_normal((1500, 1500)).astype(np.float32)
 wanted = a @ a  # OpenBLAS takes its buffers now: without them it ends the process
 small = a[:40, :40].copy()

@@ -12,9 +12,9 @@ from lcma.kernels import Pool, Profile, Request, api, decision_for, executor_for
 from lcma.kernels.codegen.maps import LinearMap, maps_of
 from lcma.kernels.codegen.rows import rows_kernel
 from lcma.kernels.codegen.schedule import schedule
-from lcma.kernels.cpu.blocks import Blocks
 from lcma.kernels.cpu.cost_model import CALL_SECONDS, LEVEL_SECONDS
 from lcma.kernels.cpu.machine import cpu_machine
+from lcma.kernels.cpu.mapping import Blocks
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.chains import smallest
 from lcma.kernels.planning.cache import plan_cache
