@@ -27,8 +27,7 @@ from ..errors import LcmaError, PlanError
 from .beside_calls import beside_calls, run_beside_calls
 from .cpu.blas_threads import SHORTEST, sleep_soon
 from .planning.cache import plan_cache
-from .planning.trials.clock import Clock, HostClock
-from .planning.trials.lesson import LearningExecutor, Lesson
+from .planning.trials.lesson import Clock, HostClock, LearningExecutor, Lesson
 from .planning.trials.shadow_queue import LEAST_MET
 from .request import Request
 from .shadow import Key, Learned, ShadowCalls

@@ -18,7 +18,7 @@ from ..kernels.cpu.hardware import machine_id
 from ..kernels.cpu.machine import cpu_machine, free_bytes
 from ..kernels.cpu.threads import thread_count
 from ..kernels.cuda.machine import cuda_machine, require_device
-from ..kernels.planning.profiles import find_profile, stored_profile
+from ..kernels.planning.profile import find_profile, stored_profile
 from ..kernels.precision import fields_of
 from ..kernels.request import PLAIN, structures_of
 from ..kernels.structure import is_factored

@@ -11,8 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..dtypes import dtype_of
-from ..planning.profile import ESTIMATED, GemmRate, Profile
-from ..planning.profiles import stored_profile
+from ..planning.profile import ESTIMATED, GemmRate, Profile, stored_profile
 from .hardware import caches, described, hardware, machine_id, versions
 from .threads import thread_count
 

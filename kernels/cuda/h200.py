@@ -7,8 +7,7 @@ sums.
 
 from __future__ import annotations
 
-from ..planning.profile import Profile
-from ..planning.profiles import published
+from ..planning.profile import Profile, published
 
 NAME = "nvidia-h200"
 

@@ -23,7 +23,7 @@ from ..identity import IdentityKey
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Operand, Proposal, Source, Stage
 from ..request import INT8, Layout, Request
-from .arrangements import is_classical
+from .arrangements import GivenProgram, SchemeStrategy, is_classical
 from .chains import (
     LOOP,
     METHODS,
@@ -36,10 +36,8 @@ from .chains import (
     level_costs,
     smallest,
 )
-from .given import GivenProgram, SchemeStrategy
 from .pool import SchemePool, pool_for
-from .roofline import compute_bound
-from .scheme_costs import SchemeCosts
+from .scheme_costs import SchemeCosts, compute_bound
 
 FAMILY = "dense"
 

@@ -26,10 +26,9 @@ from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Source, Stage
 from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
-from .arrangements import is_classical
+from .arrangements import GivenProgram, SchemeStrategy, is_classical
 from .chains import Chain
 from .fp8 import CudaFp8
-from .given import GivenProgram, SchemeStrategy
 from .int8 import CudaInt8, copies_b, vendor_stages, vendor_workspace
 from .padded import CudaPadded, padded_seconds
 from .pool import pool_for

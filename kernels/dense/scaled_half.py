@@ -10,7 +10,7 @@ from ..cuda.packed_product import PackedArithmetic
 from ..cuda.scaled_half import FACTOR, SCALED_HALF, TILE, packed_bytes, pitch_of
 from ..cuda.stack import missing_accelerator
 from ..measured import measured
-from ..planning.error import error_bound
+from ..planning.limits import error_bound
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
 from ..precision import TF32

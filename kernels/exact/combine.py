@@ -60,17 +60,6 @@ def past_caches(matrix, width):
 
 
 @njit(nogil=True)
-def reduce_row(row, modulus, inverse):
-    """Reduce integers to residues of magnitude at most modulus / 2 + 2, in place.
-
-    With |x| + modulus at most 2^53 (2^24 in float32) modulus * q and the difference are integers in that range, so
-    exact, and the error of x / modulus is at most 2 / modulus.
-    """
-    for j in range(len(row)):
-        row[j] -= modulus * np.rint(row[j] * inverse)
-
-
-@njit(nogil=True)
 def add_reduced(product, modulus, out, first, last):
     """Compute out += product, reduced, in rows first <= i < last."""
     inverse = 1.0 / modulus
@@ -83,6 +72,13 @@ def add_reduced(product, modulus, out, first, last):
 
 @njit(nogil=True)
 def reduce_rows(matrix, modulus, first, last):
-    """Reduce rows first <= i < last in place."""
+    """Reduce rows first <= i < last of integers to residues of magnitude at most modulus / 2 + 2, in place.
+
+    With |x| + modulus at most 2^53 (2^24 in float32) modulus * q and the difference are integers in that range, so
+    exact, and the error of x / modulus is at most 2 / modulus.
+    """
+    inverse = 1.0 / modulus
     for i in range(first, last):
-        reduce_row(matrix[i], modulus, 1.0 / modulus)
+        row = matrix[i]
+        for j in range(len(row)):
+            row[j] -= modulus * np.rint(row[j] * inverse)

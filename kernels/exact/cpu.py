@@ -1,4 +1,4 @@
-"""Strategies for exact products on the CPU: a leaf, and levels of a scheme above it."""
+"""Strategies for exact products on the CPU, a leaf and levels of a scheme above it; and the operands of these."""
 
 from __future__ import annotations
 
@@ -7,23 +7,81 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice
+from typing import Any
 
+import numpy as np
+
+from ...errors import PlanError
 from ...schemes_db.catalog_file import catalogue_state
+from ..arrays import Matrix
 from ..cpu.cost_model import CpuCostModel
-from ..cpu.executor import Core
+from ..cpu.executor import ArrayOperands, Core
 from ..cpu.strategy import CpuStrategy
 from ..measured import measured
+from ..out import check_out
+from ..overflow import largest_magnitude, require_within
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Stage
-from ..request import BITS, Request
+from ..request import BITS, WIDE, Request
 from ..ring import ExactRing
+from .bits import BitMatrix
 from .gf2 import BitLeaf, Bits, best_kernel, bit_core
-from .integers import IntegerCore
+from .integers import IntegerCore, empty_integers
 from .level import ExactLevel, block_sizes
-from .operands import ExactOperands
 from .rates import CUBES
 from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import ExactStrategy, chain_of, max_abs_of
+
+
+class ExactOperands(ArrayOperands):
+    """`BitMatrix` over GF(2), else arrays of integers; the two words of a result of int128 are its last axis."""
+
+    def checked(self, request: Request, a: Any, b: Any, out: Any) -> tuple[Matrix, Matrix]:
+        _check(request, "a", a, (*request.batch_a, request.m, request.k))
+        _check(request, "b", b, (*request.batch_b, request.k, request.n))
+        if out is not None:
+            _check_out(request, out, (*request.batch, request.m, request.n))
+        return _rows(self.written(a)), _rows(self.written(b))
+
+    def empty(self, request: Request) -> Any:
+        shape = *request.batch, request.m, request.n
+        return BitMatrix.zeros(*shape) if request.dtype == BITS else empty_integers(shape, request.out_dtype)
+
+    def written(self, out: Any) -> Matrix:
+        return out.words if isinstance(out, BitMatrix) else out
+
+    def is_late(self, request: Request, a: Matrix, b: Matrix, out: Matrix) -> bool:
+        shared = np.may_share_memory(out, a) or np.may_share_memory(out, b)
+        return shared or (request.dtype == BITS and out.strides[-1] != out.itemsize)
+
+
+def _check(request: Request, label: str, matrix: Any, shape: tuple[int, ...]) -> None:
+    if request.dtype == BITS:
+        if not isinstance(matrix, BitMatrix):
+            raise PlanError(f"{label} must be a BitMatrix; make one with BitMatrix.from_array")
+    elif not isinstance(matrix, np.ndarray) or matrix.dtype != request.storage:
+        found = getattr(matrix, "dtype", type(matrix).__name__)
+        raise PlanError(f"{label} is {found}; the plan is for arrays of {request.storage}: convert with .astype")
+    if matrix.shape != shape:
+        raise PlanError(f"{label} is of shape {matrix.shape}; the plan is for {shape}: plan again")
+    if request.max_abs is not None and matrix.size:
+        require_within(label, largest_magnitude(matrix), request.max_abs)
+
+
+def _check_out(request: Request, out: Any, shape: tuple[int, ...]) -> None:
+    if request.dtype == BITS:
+        if not isinstance(out, BitMatrix) or out.shape != shape:
+            raise PlanError(f"out must be a BitMatrix of shape {shape}")
+        check_out(out.words, out.words.shape, request.result)
+        return
+    check_out(out, (*shape, 2) if request.out_dtype == WIDE else shape, request.result)
+
+
+def _rows(matrix: Matrix) -> Matrix:
+    """Return the matrix with contiguous rows, as the kernels require."""
+    good = matrix.strides[-1] == matrix.itemsize and matrix.flags.aligned and matrix.strides[-2] >= 0
+    return matrix if good else np.ascontiguousarray(matrix)
+
 
 LEAST_BLOCK, LEAST_BITS = 128, 512
 """Smallest sides of a block of integers and of bits that `auto` considers."""
@@ -52,7 +110,27 @@ class CpuExact(ExactStrategy, CpuStrategy):
     device: str = "cpu"
 
     def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
-        return chains(request, machine)
+        """See `ExactStrategy.chains`: the best of every depth by an estimate, extended level by level."""
+        assert request.ring is not None
+        least = LEAST_BITS if request.dtype == BITS else LEAST_BLOCK
+        known = known_levels(request.ring, catalogue_state())
+        limit = min(machine.kept_bytes, math.inf if request.max_workspace is None else request.max_workspace)
+        best: list[tuple[LevelOf, ...]] = [()]
+        for _ in range(MOST_LEVELS):
+            longer: list[tuple[float, int, tuple[LevelOf, ...]]] = []
+            for chain in best:
+                for level in known:
+                    extended = (*chain, level)
+                    if min(block_sizes(request.shape, grid_of(extended))) >= least:
+                        longer.append((_estimate(request, machine, extended), len(longer), extended))
+            ranked = [extended for _, _, extended in sorted(longer)]
+            best = ranked[:KEPT]
+            if any(_stacks(request, machine, extended) > limit for extended in best):
+                # If memory is short, a first level of few products may be followed by a better second one.
+                fitting = (extended for extended in ranked if _stacks(request, machine, extended) <= limit)
+                best = list(islice(fitting, KEPT_SHORT)) or best
+            for levels in best:
+                yield ExactChain(levels, request.ring)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         return exact_core(request, chain_of(candidate))
@@ -109,30 +187,6 @@ def priced_exactly(core: Core, request: Request, machine: Machine) -> list[Stage
                 seconds += float(costs.combine(stage.bytes))  # rates are for operands in caches, but sums are in memory
         found.append(replace(stage, seconds=seconds))
     return found
-
-
-def chains(request: Request, machine: Machine) -> Iterator[ExactChain]:
-    """Yield chains that may be worth running: the best of every depth by an estimate, extended level by level."""
-    assert request.ring is not None
-    least = LEAST_BITS if request.dtype == BITS else LEAST_BLOCK
-    known = known_levels(request.ring, catalogue_state())
-    limit = min(machine.kept_bytes, math.inf if request.max_workspace is None else request.max_workspace)
-    best: list[tuple[LevelOf, ...]] = [()]
-    for _ in range(MOST_LEVELS):
-        longer: list[tuple[float, int, tuple[LevelOf, ...]]] = []
-        for chain in best:
-            for level in known:
-                extended = (*chain, level)
-                if min(block_sizes(request.shape, grid_of(extended))) >= least:
-                    longer.append((_estimate(request, machine, extended), len(longer), extended))
-        ranked = [extended for _, _, extended in sorted(longer)]
-        best = ranked[:KEPT]
-        if any(_stacks(request, machine, extended) > limit for extended in best):
-            # If memory is short, a first level of few products may be followed by a better second one.
-            fitting = (extended for extended in ranked if _stacks(request, machine, extended) <= limit)
-            best = list(islice(fitting, KEPT_SHORT)) or best
-        for levels in best:
-            yield ExactChain(levels, request.ring)
 
 
 def _stacks(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:

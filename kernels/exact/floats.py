@@ -162,5 +162,5 @@ def float_core(
 
 
 def half(modulus: int) -> int:
-    """Return the largest magnitude of a residue from `combine.reduce_row`; 0 without a modulus."""
+    """Return the largest magnitude of a residue from `combine.reduce_rows`; 0 without a modulus."""
     return modulus // 2 + 2 if modulus else 0

@@ -15,8 +15,7 @@ from ..cpu.others import BUSY_SHARE, CpuLoadMonitor
 from ..cpu.threads import parallel_tasks
 from ..cpu.workspace import shared_pool
 from ..planning.machine import Machine
-from ..planning.profile import GemmRate
-from ..planning.profiles import keep_profile
+from ..planning.profile import GemmRate, keep_profile
 from ..request import BITS, Request
 from .bits import BitMatrix
 from .gf2 import BitLeaf, best_kernel

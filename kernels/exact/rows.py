@@ -129,7 +129,7 @@ def _sum_rows_of(
     """Set `length` elements of `target` to the sum of the rows at the addresses table[:terms]; `terms` may be 0.
 
     Of floats it is the sum of multiples by values[first:first + terms], reduced with a modulus to the residue of least
-    magnitude, as by `combine.reduce_row`; of words (values of uint64, not read) their XOR. With streaming != 0 stores
+    magnitude, as by `combine.reduce_rows`; of words (values of uint64, not read) their XOR. With streaming != 0 stores
     bypass the caches; then `target` and the bytes of the row must be multiples of 64.
     """
 

@@ -1,5 +1,7 @@
 """Cores of exact products of tensors on a GPU: int8 with the parity taken and levels above it, float64, 8-bit digits.
 
+And the sums of blocks of such levels, and their memory.
+
 Bits are int64 words as in `BitMatrix`; integers are int64. Measured rates: `cuda`.
 """
 
@@ -9,14 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ...errors import PlanError
 from ..arrays import Sizes, Tensor, torch
 from ..cuda.int8 import LEAST_ROWS, TILE, launch_int8
-from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
 from .floats import FloatLeaf
-from .level import ExactLevel
+from .level import Blocks, ExactLevel, LevelArithmetic, Pair
+from .schemes import ExactMap
 
 VENDOR, FUSED = "vendor", "fused"
 """Products of bytes: by torch._int_mm followed by the parities, or by our kernel, which writes one bit per element."""
@@ -205,13 +209,6 @@ class DigitTensorLeaf:
                 sums, out, m, n, rows, cols, out.stride(0), modulus, ADD=start > 0, TERMS=terms, R=16, C=64, num_warps=4
             )
 
-    def stages(self, times: int) -> list[Stage]:
-        """Return the cost of `times` runs, without seconds."""
-        (m, k, n), digits = self.sizes, self.digits
-        flops = 2.0 * times * m * k * n * digits**2
-        moved = times * ((8.0 + digits) * (m * k + k * n) + (8.0 + 12.0 * (2 * digits - 1)) * m * n)
-        return [Stage(f"products of {digits} digits", flops, moved, product=self.sizes)]
-
 
 def centred(x: Tensor, modulus: int) -> Tensor:
     """Return residues of least magnitude, or x itself without a modulus."""
@@ -235,3 +232,55 @@ def require_int64(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dt
         raise PlanError(f"out_dtype {out_dtype} is computed on a processor; move the operands there")
     if not ring.modulus and sizes[1] * bounds[0] * bounds[1] >= 1 << 63:
         raise PlanError("elements can exceed int64 on a GPU; move the operands to a processor, or state max_abs")
+
+
+HEIGHT, WIDTH = 16, 128
+"""Rows and words of 32 bits of a block that one program sums."""
+
+
+@dataclass(frozen=True)
+class TensorMemory:
+    """torch's allocator, used as an `Arena`."""
+
+    device: Any
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
+        """Return an uninitialised tensor."""
+        return torch.empty(shape, dtype=getattr(torch, dtype.name), device=self.device)
+
+    def rest(self) -> TensorMemory:
+        """Return the memory itself: it does not end."""
+        return self
+
+    def split(self, count: int, nbytes: int) -> list[TensorMemory]:
+        """Return the memory of so many workers."""
+        return [self] * count
+
+
+@dataclass(frozen=True)
+class TensorSums(LevelArithmetic):
+    """Words over GF(2), whose sums are XORs.
+
+    Sums of words move an eighth of the bytes that byte elements would; only the operands of one product are unpacked.
+    """
+
+    dtype = np.dtype(np.int64)
+    pads = False
+
+    def width(self, cols: int) -> int:
+        return words_of(cols)
+
+    def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
+        from .triton_bits import sum_blocks
+
+        (x, froms), (y, tos), (rows, words) = source, target, block
+        # In words of 32 bits.
+        x, y = (x if x.stride(-1) == 1 else x.contiguous()).view(torch.int32), y.view(torch.int32)
+        unit, cols = np.array([1, 2]), 2 * words
+        index = (sums.starts, *(froms[sums.places] * unit).T, *(tos * unit).T)
+        starts, tops, lefts, *ends = (torch.from_numpy(places.copy()).to(y.device) for places in index)
+        sum_blocks[-(-cols // WIDTH), -(-rows // HEIGHT), len(tos)](
+            *(x, y, starts, tops, lefts, *ends, rows, cols, *x.shape, x.stride(0), *y.shape, y.stride(0)),
+            **{"R": HEIGHT, "W": WIDTH},
+            num_warps=4,
+        )

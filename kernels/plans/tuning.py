@@ -82,7 +82,7 @@ BENCHES = {
     (False, True): ("cpu.bench", "CpuBench"),
     (False, False): ("cuda.bench", "CudaBench"),
     (True, True): ("exact.bench", "ExactBench"),
-    (True, False): ("exact.tensor_bench", "ExactTensorBench"),
+    (True, False): ("exact.bench", "ExactTensorBench"),
 }
 """The module and class of a bench: of exact products or of others, on a processor or on a GPU."""
 

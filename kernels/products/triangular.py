@@ -14,7 +14,7 @@ from ..arrays import Array, Matrix
 from ..causal.block_masks import scheme_reason
 from ..codegen.certified import SchemeLike, certified
 from ..plans.decisions import AUTO, executor_for
-from ..plans.removed import removal_of
+from ..plans.families import removal_of
 from ..request import Request, structures_of
 from ..structure import DENSE, BlockMask
 from .arrays import multiply

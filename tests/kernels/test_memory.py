@@ -13,7 +13,7 @@ from lcma.kernels.codegen import programs
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.programs import key_of, program_for, stored_program
 from lcma.kernels.cpu import machine, others
-from lcma.kernels.dense import chains, pool, pool_table
+from lcma.kernels.dense import chains, pool
 from lcma.kernels.dense.arrangements import levels_of
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
 from lcma.kernels.dense.scheme_costs import costs_of
@@ -253,18 +253,18 @@ def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the
     assert theirs.program == lcma.program_of(ours.scheme)
     flat = next(entry for entry in second.entries if entry.is_flattened)
     assert flat.program.rank == flat.scheme.rank
-    stamp = pool_table.catalogue_stamp()
+    stamp = pool.catalogue_stamp()
     turned = lcma.rotate(shipped("2x2x3-r11").scheme)
     with lcma.Catalog.open() as catalog:
         catalog.add(lcma.tensor(turned, turned), lcma.certify(lcma.tensor(turned, turned)))
-    assert pool_table.catalogue_stamp() != stamp
+    assert pool.catalogue_stamp() != stamp
     assert len(scheme_pool().entries) > len(first.entries)
-    path = pool_table._path(pool_table.catalogue_stamp())
+    path = pool._path(pool.catalogue_stamp())
     good = json.loads(path.read_text())
     changes = {"costs": good["costs"][:-1]}, {"entries": 7}, {"dominated": float("inf")}
     for damage in ("{", "[]", *(json.dumps({**good, **change}) for change in changes)):
         path.write_text(damage)
-        assert pool_table.read_table(pool_table.catalogue_stamp()) is None
+        assert pool.stored_pool(pool.catalogue_stamp()) is None
     forgetful()
     assert len(scheme_pool().entries) == len(good["entries"])
     assert json.loads(path.read_text()) == good

@@ -8,17 +8,48 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ....errors import PlanError
 from ...request import Request
-from .clock import Clock, Reading
 from .trial import MOST_COUNTED, SHORT, Trial, admit, affords_more, changed, choose, fail, issue, observe, widen
 
 if TYPE_CHECKING:
     from ..strategy import Executor, Operand, Plan
+
+
+Reading = Any
+"""What a clock returned for one call; its seconds may become known later."""
+
+
+class Clock(Protocol):
+    """Times calls of one device without waiting for them."""
+
+    def begin(self) -> Any:
+        """Return the start of a call."""
+
+    def end(self, began: Any) -> Reading:
+        """Return the reading of a call that began there and whose host part has returned."""
+
+    def seconds(self, reading: Reading) -> float | None:
+        """Return the seconds of a call, or None while it is not known."""
+
+
+class HostClock:
+    """The processor's own clock: calls have finished when they return."""
+
+    def begin(self) -> float:
+        return time.perf_counter()
+
+    def end(self, began: float) -> float:
+        return time.perf_counter() - began
+
+    def seconds(self, reading: float) -> float:
+        return reading
+
 
 Event = Callable[["Lesson"], None]
 

@@ -20,7 +20,7 @@ from lcma.kernels.cuda.h200 import NAME, h200
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.cuda.shape import Shape
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
-from lcma.kernels.planning.profiles import find_profile
+from lcma.kernels.planning.profile import find_profile
 from lcma.kernels.ring import exact_ring
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.workbench.bench.workloads import sample

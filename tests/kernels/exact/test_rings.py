@@ -21,7 +21,7 @@ from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.limbs import split_rows
 from lcma.kernels.exact.naive import naive_product, product_by_parts
 from lcma.kernels.exact.schemes import ExactMap, given_chain
-from lcma.kernels.exact.tensor_sums import TensorSums
+from lcma.kernels.exact.tensors import TensorSums
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.wisdom import class_of
 from lcma.kernels.request import BITS
@@ -287,8 +287,7 @@ def test_digits_and_float64_compete_by_prices(ring, strategy):
 
 def test_the_bench_moves_operands_there_and_back_and_finds_wrong_entries():
     torch = pytest.importorskip("torch")
-    from lcma.kernels.exact.bench import ExactBench
-    from lcma.kernels.exact.tensor_bench import ExactTensorBench, to_host, to_tensor
+    from lcma.kernels.exact.bench import ExactBench, ExactTensorBench, to_host, to_tensor
 
     for request in (Request(5, 70, 9, "bit", ring=GF2), Request(5, 70, 9, "int64", ring=exact_ring("GF(101)"))):
         a, b, _ = ExactBench().operands(request, 0)
