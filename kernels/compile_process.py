@@ -159,7 +159,7 @@ def best_plans(task: CompileTask) -> list[Plan]:
     Each differs from those before it in its strategy and method, or in its levels. Those of the last round are NEAR
     the best.
     """
-    from .planning.candidates import candidates
+    from .planning.planner import candidates
     from .plans.families import strategies
 
     plans = candidates(task.request, _machine(task), strategies(task.request.device, task.request.family), LISTED)

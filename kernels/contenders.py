@@ -12,9 +12,8 @@ from operator import itemgetter
 
 from .beside_calls import beside_calls
 from .compile_process import CompileProcess
-from .planning.candidates import candidates
 from .planning.machine import Machine
-from .planning.planner import Strategies, restored, vendor_plans
+from .planning.planner import Strategies, candidates, restored, vendor_plans
 from .planning.profile import GemmRate
 from .planning.strategy import Plan, registered
 from .planning.trials.lesson import Lesson

@@ -15,8 +15,8 @@ from ..kernels import Plan, Request, decision_for, plan_for
 from ..kernels.arrays import Matrix
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
 from ..kernels.causal.naive import plain
+from ..kernels.cpu.bench import CpuLoadMonitor
 from ..kernels.cpu.blas import library_for
-from ..kernels.cpu.others import CpuLoadMonitor
 from ..kernels.dense.fp8 import NAME
 from ..kernels.factored import UNLIMITED
 from ..kernels.plans.tuning import bench_for

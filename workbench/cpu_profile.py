@@ -13,7 +13,7 @@ import numpy as np
 from ..kernels.arrays import torch
 from ..kernels.cpu.bench import best_seconds
 from ..kernels.cpu.blas import NUMPY, Backend, backends
-from ..kernels.cpu.hardware import caches, hardware, machine_id, versions
+from ..kernels.cpu.estimate import caches, hardware, machine_id, versions
 from ..kernels.cpu.mapping import leading_dimension
 from ..kernels.cpu.partition import Partition
 from ..kernels.cpu.threads import (

@@ -1,19 +1,77 @@
-"""The profile used for planning: the stored one, or an estimate from what the system says of the processor.
+"""This machine's processor, and the profile used for planning: a stored one, or an estimate from what the system says.
 
 An estimate orders candidates; it never puts one in the place of the vendor's product (`planner.NOTHING_TIMED`).
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
+import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 
 from ..dtypes import dtype_of
 from ..planning.profile import ESTIMATED, GemmRate, Profile, stored_profile
-from .hardware import caches, described, hardware, machine_id, versions
 from .threads import thread_count
+
+_LIBRARIES = ("numpy", "numba", "torch")
+
+
+@lru_cache(maxsize=1)
+def hardware() -> str:
+    """Return the processor's name."""
+    names = (line.split(":", 1)[1].strip() for line in described() if line.startswith("model name"))
+    return next(names, "") or platform.processor() or platform.machine() or "unknown"
+
+
+@lru_cache(maxsize=1)
+def described() -> tuple[str, ...]:
+    """Return the system's description of the first processor."""
+    try:
+        return tuple(Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines())
+    except OSError:
+        return ()
+
+
+@lru_cache(maxsize=1)
+def versions() -> tuple[tuple[str, str], ...]:
+    """Return the properties besides the processor that the rates depend on: library versions and kernel settings."""
+    found = []
+    for library in _LIBRARIES:
+        try:
+            found.append((library, metadata.version(library)))
+        except metadata.PackageNotFoundError:
+            continue
+    for name in ("OPENBLAS_CORETYPE", "MKL_ENABLE_INSTRUCTIONS"):
+        if name in os.environ:
+            found.append((name, os.environ[name]))
+    return tuple(found)
+
+
+@lru_cache(maxsize=16)
+def machine_id(threads: int) -> str:
+    """Return the name of this machine's profile with so many threads."""
+    text = repr((hardware(), threads, versions()))
+    return f"cpu-{threads}t-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+@lru_cache(maxsize=1)
+def caches() -> tuple[int, ...]:
+    """Return the sizes in bytes of the first processor's data caches, nearest first."""
+    sizes = []
+    for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, size = (folder / "type").read_text().strip(), (folder / "size").read_text().strip()
+        except OSError:
+            continue
+        if kind != "Instruction" and size.endswith("K"):
+            sizes.append(int(size[:-1]) << 10)
+    return tuple(sizes)
+
 
 FLOPS_PER_CYCLE = (("avx512f", 64), ("avx2", 32), ("asimd", 16))
 """Operations in float32 a cycle and core, by the widest vector instructions: two fused multiply-adds a cycle."""

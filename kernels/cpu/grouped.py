@@ -16,7 +16,7 @@ from ..planning.strategy import Stage
 from .mapping import Blocks, BoundMap, leading_dimension, sums_stage
 from .partition import Partition, blocks_of
 from .slabs import SUMS, Batch, Form
-from .strips import zero_outside_triangle
+from .triangular_products import zero_outside_triangle
 from .workspace import Arena, aligned
 
 

@@ -18,9 +18,8 @@ from .grouped import Groups
 from .leaf import Leaf
 from .partition import CpuMethod, Partition
 from .slabs import Batch, Form, LevelStore, Slabs
-from .strips import MOST_TASK_STRIPS, leaf_strips, strip_count
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
-from .triangular_products import BASE, HalfProduct
+from .triangular_products import BASE, MOST_TASK_STRIPS, HalfProduct, leaf_strips, strip_count
 from .workspace import Arena
 
 ByColumns = tuple[bool, bool, bool]

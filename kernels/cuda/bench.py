@@ -27,7 +27,7 @@ SPENT = 0.02
 
 
 class CudaBench:
-    """A `planning.candidates.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request permits it."""
+    """A `planning.planner.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request permits it."""
 
     def operands(self, request: Request, seed: int, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: standard normal numbers, or integers up to `max_abs`.

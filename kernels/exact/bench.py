@@ -20,7 +20,7 @@ CHECKED = 4
 
 
 class ExactBench:
-    """A `planning.candidates.Bench`; the error of a product is the fraction of the checked entries that are wrong."""
+    """A `planning.planner.Bench`; the error of a product is the fraction of the checked entries that are wrong."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
         """See `Bench.operands`: uniformly random entries."""

@@ -8,10 +8,9 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from ..cpu.bench import best_seconds
+from ..cpu.bench import BUSY_SHARE, CpuLoadMonitor, best_seconds
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.machine import cpu_machine
-from ..cpu.others import BUSY_SHARE, CpuLoadMonitor
 from ..cpu.threads import parallel_tasks
 from ..cpu.workspace import shared_pool
 from ..planning.machine import Machine

@@ -13,17 +13,8 @@ from ..request import Request
 
 DEVICES = ("cpu", "cuda")
 
-MODULES = {
-    "cpu": {
-        "dense": "dense.cpu",
-        "causal": "causal.cpu",
-        "masked": "causal.masks",
-        "structured": "structured.cpu",
-        "exact": "exact.cpu",
-    },
-    "cuda": {"dense": "dense.cuda", "causal": "causal.cuda", "structured": "structured.cuda", "exact": "exact.cuda"},
-}
-"""The modules whose STRATEGIES are those of a device and family, as `Request.family` names it."""
+FOLDERS = {"dense": "dense", "causal": "causal", "masked": "causal", "structured": "structured", "exact": "exact"}
+"""The folders by family, as `Request.family` names it: STRATEGIES of a device are in the module of its name there."""
 
 
 def strategies(device: str, family: str | None = None) -> Strategies:
@@ -37,8 +28,8 @@ def strategies(device: str, family: str | None = None) -> Strategies:
 
 @lru_cache(maxsize=16)
 def _own(device: str, family: str | None) -> dict[tuple[str, str], Strategy]:
-    names = (module for name, module in MODULES.get(device, {}).items() if family in (None, name))
-    every = (one for name in names for one in import_module(f"...{name}", __name__).STRATEGIES)
+    folders = dict.fromkeys(folder for name, folder in FOLDERS.items() if family in (None, name) and device in DEVICES)
+    every = (one for folder in folders for one in import_module(f"...{folder}.{device}", __name__).STRATEGIES)
     return {(strategy.family, strategy.name): strategy for strategy in every}
 
 

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from ...errors import PlanError, VerificationError
-from ..planning.candidates import TOP, Bench, Tuned, candidates
 from ..planning.machine import Machine
+from ..planning.planner import TOP, Bench, Tuned, candidates
 from ..planning.strategy import Plan
 from ..planning.wisdom import WisdomRecord, keep_record
 from ..request import Request

@@ -17,7 +17,7 @@ from ..plans.decisions import AUTO, executor_for
 from ..plans.families import removal_of
 from ..request import Request, structures_of
 from ..structure import DENSE, BlockMask
-from .arrays import multiply
+from .arrays import multiply, request_for
 
 STRATEGIES = ("vendor", "strips", "kernel")
 """Strategies without a program."""
@@ -39,24 +39,13 @@ def strategy_text(strategy: str | None, scheme: str | None) -> str | None:
     return strategy or scheme
 
 
-def triangular(a: Matrix, b: Matrix, triangle: Triangle, strategy: str | None) -> Matrix:
-    """Compute the triangular product of (broadcast) matrices."""
-    product: Matrix = run_triangular(Request.of(a, b, structures=structures_of(triangle)), a, b, strategy)
-    return product
-
-
 def triangular_heads(a: Array, b: Array, triangle: Triangle, strategy: str | None) -> Array:
     """Compute the triangular product of a (..., H, m, k) and b (..., Hb, k, n), H a multiple of Hb: arrays or tensors.
 
     Tensors are of a GPU.
     """
     left, right = grouped(a, b)
-    if isinstance(a, np.ndarray):
-        return ungrouped(triangular(left, right, triangle, strategy), a, b)
-    from ..cuda.dtypes import precision_of
-    from ..cuda.requests import request_of
-
-    request = request_of(left, right, precision_of(a), structures=structures_of(triangle))
+    request = request_for(left, right, structures=structures_of(triangle))
     return ungrouped(run_triangular(request, left, right, strategy), a, b)
 
 

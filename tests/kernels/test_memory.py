@@ -12,7 +12,7 @@ from lcma.kernels import Pool, Request, decision_for, executor_for, matmul, plan
 from lcma.kernels.codegen import programs
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.programs import key_of, program_for, stored_program
-from lcma.kernels.cpu import machine, others
+from lcma.kernels.cpu import bench, machine
 from lcma.kernels.dense import chains, pool
 from lcma.kernels.dense.arrangements import levels_of
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
@@ -271,8 +271,8 @@ def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the
 
 
 def test_others_are_seen(monkeypatch):
-    busy = iter([10.0, 10.0 + 0.5 * 2.0 * (others.os.cpu_count() or 1)])
-    monkeypatch.setattr(others, "_busy_seconds", lambda: next(busy))
+    busy = iter([10.0, 10.0 + 0.5 * 2.0 * (bench.os.cpu_count() or 1)])
+    monkeypatch.setattr(bench, "_busy_seconds", lambda: next(busy))
     clock = iter([0.0, 2.0])
-    monkeypatch.setattr(others.time, "perf_counter", lambda: next(clock))
-    assert others.CpuLoadMonitor().share() == pytest.approx(0.5, abs=0.02)
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    assert bench.CpuLoadMonitor().share() == pytest.approx(0.5, abs=0.02)

@@ -12,8 +12,7 @@ from lcma.kernels import BlockMask, Dense, Pool, Request, Structure, Triangular,
 from lcma.kernels.causal.block_masks import kinds_of
 from lcma.kernels.causal.candidates import TriangularSource
 from lcma.kernels.cpu import strips
-from lcma.kernels.cpu.strips import leaf_strips, worked_fraction
-from lcma.kernels.cpu.triangular_products import HalfProduct
+from lcma.kernels.cpu.triangular_products import HalfProduct, leaf_strips, worked_fraction
 from lcma.kernels.cpu.workspace import Arena
 from lcma.kernels.exact.schemes import restored_chain
 from lcma.kernels.ranges import ranges
