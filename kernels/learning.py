@@ -20,7 +20,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import NUMBER, need
 from ..errors import LcmaError, PlanError
@@ -28,9 +28,8 @@ from .beside_calls import beside_calls, run_beside_calls
 from .cpu.blas_threads import SHORTEST, sleep_soon
 from .planning.cache import plan_cache
 from .planning.trials.lesson import Clock, HostClock, LearningExecutor, Lesson
-from .planning.trials.shadow_queue import LEAST_MET
 from .request import Request
-from .shadow import Key, Learned, ShadowCalls
+from .shadow import LEAST_MET, Key, Learned, ShadowCalls
 
 if TYPE_CHECKING:
     from .compile_process import CompileProcess
@@ -344,7 +343,7 @@ class Learner:
 
     def _is_outdated(self, lesson: Lesson) -> bool:
         """Return whether graphs and gradients have met a class, and would go on with another plan than the winner."""
-        met = any(request == lesson.request for request, _ in cast("list[Key]", self.shadow.queue.known()))
+        met = any(request == lesson.request for request, _ in self.shadow.queue.known())
         used = self._used(lesson.request) if met else None
         both = used is not None and used.strategy.baseline and lesson.plan.strategy.baseline
         return used is not None and not both and used.candidate != lesson.plan.candidate

@@ -23,7 +23,7 @@ from ..dtypes import dtype_of
 from .arithmetic import ELEMENTS, VectorArithmetic
 from .host import Host
 from .maps import LinearMap
-from .schedule import schedule
+from .order import schedule
 
 SPARE_REGISTERS = 4
 """Registers reserved for the partial sums of the current step."""

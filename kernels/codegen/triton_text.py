@@ -12,7 +12,7 @@ from ...schemes_db.grids import Kind
 from ...schemes_db.program import Coefficient, Terms
 from .maps import Block, LinearMap
 from .modules import load
-from .triton_order import Accumulate, Fetch, Keep, Step, Take, steps
+from .order import Accumulate, Fetch, Keep, Step, Take, steps
 
 MOST_TURNS = 31
 """Maximum number of products of the loop's level: their coefficients of one block are in one integer of 64 bits."""
@@ -39,7 +39,7 @@ def nest_lines(
 ) -> list[str]:
     """Return the lines of the kernel of a map after its head.
 
-    `to_stack`: from a matrix to slabs, else back. Sums are in `dtype`; `ahead`: see `triton_order.steps`. `line_of`
+    `to_stack`: from a matrix to slabs, else back. Sums are in `dtype`; `ahead`: see `order.steps`. `line_of`
     gives the line of a step of the whole map, on the matrix, or of the body, on the slabs.
     """
     real = f"tl.{dtype}"

@@ -15,7 +15,7 @@ from ..codegen.maps import Block, LinearMap, ProgramMaps
 from ..planning.strategy import Stage
 from .mapping import Blocks, BoundMap, leading_dimension, sums_stage
 from .partition import Partition, blocks_of
-from .slabs import SUMS, Batch, Form
+from .stores import SUMS, Batch, Form
 from .triangular_products import zero_outside_triangle
 from .workspace import Arena, aligned
 

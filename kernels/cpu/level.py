@@ -12,12 +12,11 @@ from ...schemes_db.symmetry import Triangle
 from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
-from .buffers import Buffers
 from .executor import PreparingCore
 from .grouped import Groups
 from .leaf import Leaf
 from .partition import CpuMethod, Partition
-from .slabs import Batch, Form, LevelStore, Slabs
+from .stores import Batch, Buffers, Form, LevelStore, Slabs
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .triangular_products import BASE, MOST_TASK_STRIPS, HalfProduct, leaf_strips, strip_count
 from .workspace import Arena

@@ -16,7 +16,7 @@ from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, Words, words_of
-from .floats import ArraySums
+from .integers import ArraySums
 from .level import ExactLevel, LevelArithmetic
 from .schemes import RingMaps
 

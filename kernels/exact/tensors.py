@@ -18,7 +18,7 @@ from ..arrays import Sizes, Tensor, torch
 from ..cuda.int8 import LEAST_ROWS, TILE, launch_int8
 from ..ring import ExactRing
 from .bits import words_of
-from .floats import FloatLeaf
+from .integers import FloatLeaf
 from .level import Blocks, ExactLevel, LevelArithmetic, Pair
 from .schemes import ExactMap
 
@@ -47,7 +47,7 @@ def pack(elements: Tensor) -> Tensor:
 
 
 def _pack(elements: Tensor, out: Tensor, rows: int, cols: int) -> None:
-    from .triton_bits import pack_parity
+    from .triton_kernels import pack_parity
 
     grid, width = (_tiles(rows, 16), _tiles(out.shape[1], 4)), out.shape[1]
     pack_parity[grid](elements, out, rows, cols, elements.stride(0), width, out.stride(0), R=16, W=4, num_warps=4)
@@ -55,7 +55,7 @@ def _pack(elements: Tensor, out: Tensor, rows: int, cols: int) -> None:
 
 def unpack(words: Tensor, cols: int, padded: int = 0, turned: bool = False) -> Tensor:
     """Return the elements of words (rows, words) as int8 (rows, cols), zero-padded to `padded` rows, or transposed."""
-    from .triton_bits import unpack_bits
+    from .triton_kernels import unpack_bits
 
     source = _words(words if words.stride(-1) == 1 else words.contiguous())
     rows, width = source.shape
@@ -179,7 +179,7 @@ class DigitTensorLeaf:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are int64."""
-        from .triton_digits import join_digits, split_digits
+        from .triton_kernels import join_digits, split_digits
 
         (m, k, n), (rows, cols), count, modulus = self.sizes, self._padded, self.digits, self.ring.modulus
         terms = 2 * count - 1
@@ -271,7 +271,7 @@ class TensorSums(LevelArithmetic):
         return words_of(cols)
 
     def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
-        from .triton_bits import sum_blocks
+        from .triton_kernels import sum_blocks
 
         (x, froms), (y, tos), (rows, words) = source, target, block
         # In words of 32 bits.

@@ -10,8 +10,8 @@ import pytest
 import lcma
 from lcma.kernels import Pool, Profile, Request, api, decision_for, executor_for, finite, matmul, plan_for
 from lcma.kernels.codegen.maps import LinearMap, maps_of
+from lcma.kernels.codegen.order import schedule
 from lcma.kernels.codegen.rows import rows_kernel
-from lcma.kernels.codegen.schedule import schedule
 from lcma.kernels.cpu.cost_model import CALL_SECONDS, LEVEL_SECONDS
 from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.cpu.mapping import Blocks

@@ -15,8 +15,7 @@ import lcma
 from lcma.kernels import Request, decision_for
 from lcma.kernels.cpu.workspace import empty_aligned
 from lcma.kernels.exact.combine import sum_blocks
-from lcma.kernels.exact.floats import LIMITS, float_core
-from lcma.kernels.exact.integers import IntegerCore, _limb_sum, _width
+from lcma.kernels.exact.integers import LIMITS, IntegerCore, _limb_sum, _width, float_core
 from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.limbs import split_rows
 from lcma.kernels.exact.naive import naive_product, product_by_parts
@@ -268,7 +267,7 @@ def test_kernels_of_sums_get_all_operands_on_the_device_of_the_blocks(monkeypatc
     """A processor's memory would be refused by a GPU, and the interpreter takes anything."""
     torch = pytest.importorskip("torch")
     kernels = MagicMock()
-    monkeypatch.setitem(sys.modules, "lcma.kernels.exact.triton_bits", kernels)
+    monkeypatch.setitem(sys.modules, "lcma.kernels.exact.triton_kernels", kernels)
     blocks = torch.zeros((6, 5), dtype=torch.int64, device="meta")
     sums = ExactMap(np.array([0, 2]), np.array([0, 1]), np.array([1, 1]))
     source, target = (blocks, corners(2, 1, 3, 0)), (blocks[:3], corners(1, 1, 3, 5))
