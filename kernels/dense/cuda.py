@@ -28,11 +28,10 @@ from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
 from .arrangements import GivenProgram, SchemeStrategy, is_classical
 from .chains import Chain
-from .fp8 import CudaFp8
 from .int8 import CudaInt8, copies_b, vendor_stages, vendor_workspace
+from .packed import CudaFp8, CudaScaledHalf
 from .padded import CudaPadded, padded_seconds
 from .pool import pool_for
-from .scaled_half import CudaScaledHalf
 from .scheme_costs import STAGES, SchemeCosts
 from .split import CudaSplit
 
