@@ -179,14 +179,6 @@ def best_plans(task: CompileTask) -> list[Plan]:
     )
 
 
-def _planned(task: CompileTask) -> list[Plan]:
-    """Return `best_plans`, none where planning fails: the parent goes on without candidates."""
-    try:
-        return best_plans(task)
-    except Exception:
-        return []
-
-
 def _code(plan: Plan) -> int:
     """Return the products of the schemes whose sums are to be compiled, each scheme once."""
     levels = {(str(one.target), one.rank) for one in _programs(plan.candidate.program)}
@@ -245,7 +237,10 @@ def main() -> None:
                 from .cuda.precompile_worker import OfflineDriver
 
                 OfflineDriver.activate(*task.target)
-            for plan in _planned(task):
+            plans: list[Plan] = []
+            with contextlib.suppress(Exception):  # the parent goes on without candidates
+                plans = best_plans(task)
+            for plan in plans:
                 with contextlib.suppress(Exception):  # the parent compiles what is missing when it loads the code
                     _compile(plan)
                 before, used = used, time.process_time()

@@ -126,7 +126,7 @@ def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
     if not trial.led or request.device != "cpu" or not request.is_dense:
         return machine
     from .cpu.cost_model import CpuCostModel
-    from .cpu.estimate import calibrated
+    from .cpu.machine import calibrated
     from .dtypes import dtype_of
 
     seconds = trial.seconds() or {trial.leader: statistics.median(trial.led)}

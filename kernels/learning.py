@@ -150,7 +150,9 @@ def learn(seconds: float = 60.0, on_event: Callable[[str], None] = lambda line: 
     """
     need(NUMBER, least=0, seconds=seconds)
     need(Callable, on_event=on_event)
-    return learner.learn(float(seconds), on_event)
+    if (torch := sys.modules.get("torch")) is not None and _captures(torch):
+        raise PlanError("nothing can be learned while a CUDA graph is captured; call learn before")
+    return learner.shadow.decide(learner.undecided(), float(seconds), on_event)
 
 
 class Learner:
@@ -181,17 +183,10 @@ class Learner:
         self._used = used
         self.shadow.meet(key, 1 if _local.deferrals else LEAST_MET)
 
-    def learn(self, seconds: float, on_event: Callable[[str], None]) -> list[Learned]:
-        """See `learn`, for this learner.
-
-        Raises:
-            PlanError: nothing may be tried now.
-        """
-        if (torch := sys.modules.get("torch")) is not None and _captures(torch):
-            raise PlanError("nothing can be learned while a CUDA graph is captured; call learn before")
+    def undecided(self) -> list[Key]:
+        """Return the classes that this process has met and not decided."""
         with self._condition:
-            keys = [key for key, lesson in self._lessons.items() if lesson is None or not lesson.is_settled]
-        return self.shadow.decide(keys, seconds, on_event)
+            return [key for key, lesson in self._lessons.items() if lesson is None or not lesson.is_settled]
 
     def executor(self, request: Request, key: Key, wait: bool = True) -> LearningExecutor | None:
         """Return the executor of a request whose class has this key.

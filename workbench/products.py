@@ -14,8 +14,7 @@ import click
 from ..errors import PlanError, TargetError
 from ..kernels import Layout, Machine, Plan, Request, machine_for
 from ..kernels.arrays import torch
-from ..kernels.cpu.estimate import machine_id
-from ..kernels.cpu.machine import cpu_machine, free_bytes
+from ..kernels.cpu.machine import cpu_machine, free_bytes, machine_id
 from ..kernels.cpu.threads import thread_count
 from ..kernels.cuda.machine import cuda_machine, require_device
 from ..kernels.planning.profile import find_profile, stored_profile

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ...schemes_db.grids import Kind
 from ..arrays import Matrix
 from ..codegen.maps import LinearMap, MapPiece
-from ..codegen.rows import RowsKernel, rows_kernel
+from ..codegen.rows import rows_kernel
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..planning.strategy import Stage
@@ -98,10 +98,7 @@ class BoundMap:
     def compile(self) -> None:
         """Compile the code of every piece."""
         for piece in self.pieces:
-            self._kernel(piece)
-
-    def _kernel(self, piece: MapPiece) -> RowsKernel:
-        return rows_kernel(piece.map, self.dtype)
+            rows_kernel(piece.map, self.dtype)
 
     def run(
         self, source: Blocks, target: Blocks, place: dict[int, int], spare: npt.NDArray[np.int64], threads: int
@@ -112,7 +109,7 @@ class BoundMap:
         the blocks.
         """
         for piece in self.pieces:
-            kernel = self._kernel(piece)
+            kernel = rows_kernel(piece.map, self.dtype)
             blocks = source.joined(list(piece.sources), target, [place[i] for i in piece.results])
             results = len(piece.results) * self.block_bytes
             work = kernel.bound(blocks.table, spare, self.width, results >= STREAMING_BYTES)

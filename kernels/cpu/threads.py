@@ -90,14 +90,6 @@ def blas_is_limited() -> bool:
     return bool(blas_libraries())
 
 
-def limit_blas(threads: int) -> int:
-    """Set the number of threads of numpy's BLAS; return the previous number (1 if no BLAS is known)."""
-    before = [library.num_threads for library in blas_libraries()]
-    for library in blas_libraries():
-        library.set_num_threads(threads)
-    return min(before, default=1)
-
-
 class _Single:
     """State of `single_threaded_blas`: the number of entered blocks, and the limits to restore after the last exit."""
 

@@ -74,7 +74,10 @@ class PackedStrategy(BaseStrategy):
             return reason
         if request.max_error is not None and request.max_error < (bound := self.error(request)):
             return f"its error can reach {bound:.2g}, more than the {request.max_error:.2g} allowed"
-        return self.workspace_reason(candidate, request, machine)
+        most = request.max_workspace
+        if most is None or self.workspace(candidate, request, machine) <= most:
+            return None
+        return f"needs more than the {most} bytes of workspace allowed"
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
         """See `Strategy.build`. Kernels are compiled at the first run."""

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -117,18 +116,19 @@ class CpuExact(ExactStrategy, CpuStrategy):
         limit = min(machine.kept_bytes, math.inf if request.max_workspace is None else request.max_workspace)
         best: list[tuple[LevelOf, ...]] = [()]
         for _ in range(MOST_LEVELS):
-            longer: list[tuple[float, int, tuple[LevelOf, ...]]] = []
+            longer: list[tuple[float, int, float, tuple[LevelOf, ...]]] = []
             for chain in best:
                 for level in known:
                     extended = (*chain, level)
                     if min(block_sizes(request.shape, grid_of(extended))) >= least:
-                        longer.append((_estimate(request, machine, extended), len(longer), extended))
-            ranked = [extended for _, _, extended in sorted(longer)]
-            best = ranked[:KEPT]
-            if any(_stacks(request, machine, extended) > limit for extended in best):
+                        seconds, held = _estimate(request, machine, extended)
+                        longer.append((seconds, len(longer), held, extended))
+            ranked = [(held, extended) for _, _, held, extended in sorted(longer)]
+            chosen = ranked[:KEPT]
+            if any(held > limit for held, _ in chosen):
                 # If memory is short, a first level of few products may be followed by a better second one.
-                fitting = (extended for extended in ranked if _stacks(request, machine, extended) <= limit)
-                best = list(islice(fitting, KEPT_SHORT)) or best
+                chosen = [one for one in ranked if one[0] <= limit][:KEPT_SHORT] or chosen
+            best = [extended for _, extended in chosen]
             for levels in best:
                 yield ExactChain(levels, request.ring)
 
@@ -189,27 +189,19 @@ def priced_exactly(core: Core, request: Request, machine: Machine) -> list[Stage
     return found
 
 
-def _stacks(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:
-    """Return the bytes of the sums and products of one matrix, and of its operands and result as floats.
+def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> tuple[float, float]:
+    """Estimate the seconds of the products and of the traffic of the sums, and bytes, without building the maps.
 
-    Levels below the first use the buffers of a thread, for one product at a time.
+    The bytes are those of the sums and products of one matrix, and of its operands and result as floats. Levels below
+    the first use the buffers of a thread, for one product at a time.
     """
-    item = 1 / 8 if request.dtype == BITS else 8
-    (m, k, n), buffers = request.shape, 1
-    total = 0 if request.dtype == BITS else m * k + k * n + m * n
-    for level in levels:
-        m, k, n = block_sizes((m, k, n), level.grid)
-        total += buffers * level.rank * (m * k + k * n + m * n)
-        buffers = machine.threads
-    return item * total
-
-
-def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> float:
-    """Estimate the seconds of the products and of the traffic of the sums, without building the maps."""
     costs, sizes, count, seconds = machine.costs, request.shape, float(request.items), 0.0
     item = 1 / 8 if request.dtype == BITS else 8
+    (m, k, n), buffers = sizes, 1
+    held = 0 if request.dtype == BITS else m * k + k * n + m * n
     for level in levels:
         m, k, n = block_sizes(sizes, level.grid)
+        held, buffers = held + buffers * level.rank * (m * k + k * n + m * n), machine.threads
         gm, gk, gn = level.grid
         sizes_of = m * k, k * n, m * n
         counts = gm * gk, gk * gn, gm * gn
@@ -219,7 +211,8 @@ def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> 
         seconds += float(costs.combine(count * item * blocks))
         sizes, count = (m, k, n), count * level.rank
     dtype = request.dtype if request.dtype == BITS else "float64"
-    return seconds + float(costs.gemm(dtype, *sizes, count=count, mode="tasks")) + count * PRICES.call
+    seconds = seconds + float(costs.gemm(dtype, *sizes, count=count, mode="tasks")) + count * PRICES.call
+    return seconds, item * held
 
 
 STRATEGIES = CpuExact("leaf", baseline=True), CpuExact("scheme")

@@ -83,8 +83,7 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
     Raises:
         PlanError: no candidate can run the request within its limits, or there is no such strategy.
     """
-    name, _, method = (strategy or "").partition(":")
-    only = _named(request, strategies, name or None)
+    only, method = _named(request, strategies, strategy)
     if strategy is not None and not request.is_empty:
         return _by_strategy(request, machine, only, _baseline_or_none(request, machine, strategies), method)
     baseline = baseline_plan(request, machine, strategies)
@@ -121,8 +120,7 @@ def decide_among(
     Raises:
         PlanError: no candidate can run; the message gives every reason.
     """
-    strategy, _, method = (strategy or "").partition(":")
-    chosen = _named(request, strategies, strategy or None)
+    chosen, method = _named(request, strategies, strategy)
     plans: list[Plan] = []
     refused: list[tuple[str, str]] = []
     free = cache(machine.free_bytes)
@@ -203,15 +201,14 @@ def _baseline_or_none(request: Request, machine: Machine, strategies: Strategies
         return None
 
 
-def _named(request: Request, strategies: Strategies, name: str | None) -> Strategies:
-    """Return the strategies of the request's family, or the one of a name."""
-    family = request.family
-    found = {key: strategy for key, strategy in strategies.items() if strategy.family == family}
-    if name is None:
-        return found
-    if not (named := {key: strategy for key, strategy in found.items() if strategy.name == name}):
-        raise unknown_name(f"{family} strategy", name, sorted({strategy.name for strategy in found.values()}))
-    return named
+def _named(request: Request, strategies: Strategies, text: str | None) -> tuple[Strategies, str]:
+    """Return the strategies of the request's family, or the one that a text names, and the method that it names."""
+    name, _, method = (text or "").partition(":")
+    found = {key: strategy for key, strategy in strategies.items() if strategy.family == request.family}
+    named = {key: strategy for key, strategy in found.items() if name in ("", strategy.name)}
+    if name and not named:
+        raise unknown_name(f"{request.family} strategy", name, sorted({strategy.name for strategy in found.values()}))
+    return named, method
 
 
 def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan | None, method: str) -> Decision:

@@ -10,7 +10,7 @@ import torch
 
 import lcma
 from lcma.kernels import Request, contenders, learning, plan_for, shadow
-from lcma.kernels.cpu.estimate import profile_for
+from lcma.kernels.cpu.machine import profile_for
 from lcma.kernels.planning.wisdom import stored_wisdom
 
 from ..refusal import refuses

@@ -320,9 +320,9 @@ class LearningExecutor:
         contender, counts = lesson.begin()
         try:
             began = None if counts is None else _reading(lesson.clock.begin)
-            executor: Any = self._executor(contender)
-            run = executor.run if checked or not hasattr(executor, "again") else _repeated(executor)
-            result = run(a, b, out)
+            executor = self._executor(contender)
+            again = None if checked else getattr(executor, "again", None)
+            result = executor.run(a, b, out) if again is None else again(a, b)
         except BaseException as error:
             if counts is not None:
                 lesson.abandon(contender)
@@ -347,10 +347,6 @@ class LearningExecutor:
             built = self.lesson.plans[contender].for_request(self.request).build()
             found = self._executors.setdefault(contender, built)
         return found
-
-
-def _repeated(executor: Any) -> Callable[[Operand, Operand, None], Operand]:
-    return lambda a, b, _: executor.again(a, b)
 
 
 def _reading(read: Callable[[], Reading]) -> Reading | None:

@@ -17,7 +17,7 @@ from lcma.kernels import Layout, Profile, Request, api, decision_for, strategies
 from lcma.kernels.causal.candidates import stable_scheme_names
 from lcma.kernels.cpu import bench as cpu_bench
 from lcma.kernels.cpu.bench import CpuBench
-from lcma.kernels.cpu.estimate import calibrated, estimated, machine_id, profile_for
+from lcma.kernels.cpu.machine import calibrated, estimated, machine_id, profile_for
 from lcma.kernels.dense.pool import SchemePool  # its module watches the catalogue, too
 from lcma.kernels.planning import cache, profile
 from lcma.kernels.planning.cache import PlanCache, plan_cache
