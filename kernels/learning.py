@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..arguments import NUMBER, need
 from ..errors import LcmaError, PlanError
-from .beside_calls import beside_calls, run_beside_calls
+from .beside_calls import beside_calls
 from .cpu.blas_threads import SHORTEST, sleep_soon
 from .planning.cache import plan_cache
 from .planning.trials.lesson import Clock, HostClock, LearningExecutor, Lesson
@@ -251,8 +251,8 @@ class Learner:
         self._condition.notify_all()
         if not self._threads and not self._idle:
             try:
-                for loop in (self._next_job, self._next_supply):
-                    thread = threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True)
+                for loop in ((self._next_job, beside_calls), (self._next_supply, contextlib.nullcontext())):
+                    thread = threading.Thread(target=self._work, args=loop, name="lcma-learning", daemon=True)
                     thread.start()
                     self._threads.append(thread)
             except RuntimeError as error:  # no thread is to be had, or the interpreter ends: products are the vendor's
@@ -260,7 +260,9 @@ class Learner:
                 self._jobs.clear()
                 self._warn(f"learning of faster products failed: {error}")
 
-    def _work(self, next_one: Callable[[], Callable[[], object] | None]) -> None:
+    def _work(
+        self, next_one: Callable[[], Callable[[], object] | None], beside: contextlib.AbstractContextManager[None]
+    ) -> None:
         while True:
             with self._condition:
                 while (job := next_one()) is None:
@@ -268,14 +270,15 @@ class Learner:
                         return
                     self._condition.wait()
             try:
-                job()
+                with beside:
+                    job()
             except LcmaError:
                 pass  # nothing can run the request: its call gives the reason
             except Exception as error:  # products go on by what is known; the thread must not end
                 self._warn(f"learning of faster products failed: {type(error).__name__}: {error}")
 
     def _next_job(self) -> Callable[[], object] | None:
-        return partial(run_beside_calls, self._jobs.pop(0)) if self._jobs else None
+        return self._jobs.pop(0) if self._jobs else None
 
     def _next_supply(self) -> Callable[[], object] | None:
         """Return the supply of the waiting class that has taken most time."""

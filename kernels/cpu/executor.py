@@ -144,19 +144,16 @@ class MatrixExecutor:
             out[...] = 0
             return given
         late = operands.is_late(request, a, b, out)
+        # It overlaps neither operand where the request has a batch.
         target = np.empty(out.shape, out.dtype) if late else out
-        self.multiply(self._core, a, b, target, sums)
-        if late:
-            out[...] = target
-        return given
-
-    def multiply(self, core: Core, a: Matrix, b: Matrix, out: Matrix, sums: Any | None = None) -> None:
-        """Compute every matrix of `out`, which overlaps neither operand where the request has a batch."""
-        batch = self.request.batch
+        batch = request.batch
         a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
         with self._pool.take(self.workspace) as arena:
             for index in np.ndindex(batch):
-                self._one(core, a[index], b[index], out[index], arena.rest() if batch else arena, sums)
+                self._one(self._core, a[index], b[index], target[index], arena.rest() if batch else arena, sums)
+        if late:
+            out[...] = target
+        return given
 
     def again(self, a: Matrix, b: Matrix) -> Matrix:
         """Compute C = A B as `run` does, without its checks: the matrices have the properties of those of a run."""

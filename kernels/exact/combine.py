@@ -131,7 +131,7 @@ def _sum_rows_of(
     """Set `length` elements of `target` to the sum of the rows at the addresses table[:terms]; `terms` may be 0.
 
     Of floats it is the sum of multiples by values[first:first + terms], reduced with a modulus to the residue of least
-    magnitude, as by `combine.reduce_rows`; of words (values of uint64, not read) their XOR. With streaming != 0 stores
+    magnitude, as by `reduce_rows`; of words (values of uint64, not read) their XOR. With streaming != 0 stores
     bypass the caches; then `target` and the bytes of the row must be multiples of 64.
     """
 
@@ -182,7 +182,7 @@ times as long as row by row.
 def sum_blocks(source, froms, target, tos, block, starts, places, values, modulus, first, last):
     """Compute rows first <= i < last of the blocks of target (rows, cols), of block[0] rows and block[1] elements.
 
-    The block that begins at the row and column tos[s] is the sum, as of `rows.sum_rows`, of those of source that begin
+    The block that begins at the row and column tos[s] is the sum, as of `sum_rows`, of those of source that begin
     at froms[places[p]], starts[s] <= p < starts[s + 1]: of words over GF(2), or of multiples of integer-valued floats.
     Blocks are cut at the edges of target, and must be inside source.
     """

@@ -2,7 +2,7 @@
 
 And the sums of blocks of such levels, and their memory.
 
-Bits are int64 words as in `BitMatrix`; integers are int64. Measured rates: `cuda`.
+Bits are int64 words as in `BitMatrix`, which kernels view as int32; integers are int64. Measured rates: `cuda`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,6 @@ def _tiles(size: int, tile: int) -> int:
     return -(-size // tile)
 
 
-def _words(x: Tensor) -> Tensor:
-    """View the words as int32, two each."""
-    return x.view(torch.int32)
-
-
 def pack(elements: Tensor) -> Tensor:
     """Return the words (rows, words) int64 of a matrix (rows, cols) of integers or bool, taken modulo 2."""
     elements = elements.view(torch.uint8) if elements.dtype == torch.bool else elements
@@ -42,7 +37,7 @@ def pack(elements: Tensor) -> Tensor:
     rows, cols = elements.shape
     made = elements.new_zeros((rows, words_of(cols)), dtype=torch.int64)
     if made.numel():
-        _pack(elements, _words(made), rows, cols)
+        _pack(elements, made.view(torch.int32), rows, cols)
     return made
 
 
@@ -57,7 +52,7 @@ def unpack(words: Tensor, cols: int, padded: int = 0, turned: bool = False) -> T
     """Return the elements of words (rows, words) as int8 (rows, cols), zero-padded to `padded` rows, or transposed."""
     from .triton_kernels import unpack_bits
 
-    source = _words(words if words.stride(-1) == 1 else words.contiguous())
+    source = (words if words.stride(-1) == 1 else words.contiguous()).view(torch.int32)
     rows, width = source.shape
     padded = max(rows, padded)
     out = words.new_empty((32 * width, padded) if turned else (padded, 32 * width), dtype=torch.int8)
@@ -90,7 +85,7 @@ class BitTensorLeaf:
         """See `Core.run`; all are of words."""
         (m, _, _), (rows, k, n) = self.sizes, self._padded
         left, right = unpack(a, k, rows), unpack(b, n, k, turned=True)
-        target = _words(out)
+        target = out.view(torch.int32)
         if self.method == VENDOR:
             _pack(torch._int_mm(left, right.t()), target, m, n)
         else:

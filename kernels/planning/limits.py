@@ -107,13 +107,13 @@ def margin(family: str, request: Request, stages: Sequence[Stage]) -> float:
     return min((entry.part for entry in applying_margins(family, request, stages)), default=1.0)
 
 
-SMALL = {("cpu", "causal"): 1 << 28}
-"""m k n by device and family below which the baseline is chosen without planning, which would cost the gain."""
+SMALL = 1 << 28
+"""m k n of causal products on a processor below which the baseline runs without planning: it would cost the gain."""
 
 
-def smallness(family: str, request: Request) -> str | None:
+def smallness(request: Request) -> str | None:
     """Return the reason why the baseline runs a request without planning, or None."""
-    if not 0 < math.prod(request.shape) < SMALL.get((request.device, family), 0):
+    if (request.device, request.family) != ("cpu", "causal") or not 0 < math.prod(request.shape) < SMALL:
         return None
     return "the product is small: it is left to the baseline at once"
 

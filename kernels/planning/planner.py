@@ -89,7 +89,7 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
     baseline = baseline_plan(request, machine, strategies)
     if machine.wisdom is not None and (known := _measured(request, machine, strategies)):
         return known
-    if reason := NOTHING if request.is_empty else smallness(request.family, request):
+    if reason := NOTHING if request.is_empty else smallness(request):
         return Decision(request, machine, baseline, baseline, (), (), reason)
     search = _Search(request, machine, only, baseline)
     best = search.best(request)
