@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...schemes_db.grids import Kind
-from ..arrays import Matrix
 from ..codegen.maps import LinearMap, MapPiece
 from ..codegen.rows import rows_kernel
 from ..dtypes import dtype_of
@@ -56,13 +54,6 @@ class Blocks:
     def joined(self, places: list[int], other: Blocks, others: list[int]) -> Blocks:
         """Return some of these blocks, followed by some of another matrix."""
         return Blocks(np.concatenate([self.table[places], other.table[others]]))
-
-
-def stack_blocks(stack: Matrix, width: int) -> Blocks:
-    """Return the matrices of a stack (count, height, leading dimension) as full blocks of the given width."""
-    count, height, _ = stack.shape
-    addresses = stack.ctypes.data + np.arange(count, dtype=np.int64) * stack.strides[0]
-    return Blocks.of(addresses, stack.strides[1], (Kind.FULL, height, width))
 
 
 STREAMING_BYTES = 1 << 20

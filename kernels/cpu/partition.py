@@ -20,7 +20,7 @@ from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..request import INT8
 from .blas import NUMPY, Backend
-from .mapping import Blocks, BoundMap, leading_dimension, stack_blocks
+from .mapping import Blocks, BoundMap, leading_dimension
 from .workspace import aligned
 
 Place = tuple[int, int]
@@ -160,8 +160,10 @@ class Grid:
         return aligned(math.prod(self._stack_shape(count)) * self.storage.itemsize)
 
     def in_stack(self, stack: Matrix) -> Blocks:
-        """Return the blocks of a stack."""
-        return stack_blocks(stack, self.width)
+        """Return the blocks of a stack, all full."""
+        count, height, _ = stack.shape
+        addresses = stack.ctypes.data + np.arange(count, dtype=np.int64) * stack.strides[0]
+        return Blocks.of(addresses, stack.strides[1], (Kind.FULL, height, self.width))
 
     def matrices(self, stack: Matrix) -> list[Matrix]:
         """Return the matrices of a stack."""

@@ -13,7 +13,6 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db.catalog_file import catalogue_state
 from ..arrays import Matrix
-from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import ArrayOperands, Core
 from ..cpu.strategy import CpuStrategy
 from ..measured import measured
@@ -136,7 +135,30 @@ class CpuExact(ExactStrategy, CpuStrategy):
         return exact_core(request, chain_of(candidate))
 
     def priced(self, core: Core, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        return priced_exactly(core, request, machine)
+        """See `ExactStrategy.priced`: by the machine's rates."""
+        costs, bits = machine.costs, request.dtype == BITS
+        leveled = isinstance(core, ExactLevel) or (isinstance(core, IntegerCore) and bool(core.levels))
+        mode = "tasks" if leveled else "whole"
+        dtype = core.dtype.name if isinstance(core, IntegerCore) else BITS
+        if not costs.knows(dtype):
+            dtype = "float64"  # float32 was not measured: an upper bound
+        found = []
+        for stage in core.stages(request.items):
+            if stage.product is None:
+                loaded = PRICES.loaded_term * stage.flops / 8 if bits else 0.0
+                seconds = float(costs.combine(stage.bytes + loaded))
+            else:
+                count = stage.flops / (2.0 * math.prod(stage.product))
+                calls = count * PRICES.call / (machine.threads if leveled else 1)
+                sides = stage.product
+                if bits:  # the leaf divides larger products into such ones
+                    sides = min(sides[0], LARGEST), min(sides[1], LARGEST), min(sides[2], LARGEST)
+                parts = math.prod(stage.product) / math.prod(sides)
+                seconds = float(costs.gemm(dtype, *sides, count=parts * count, mode=mode)) + calls
+                if leveled and bits:  # rates are for operands in caches, but sums are in memory
+                    seconds += float(costs.combine(stage.bytes))
+            found.append(replace(stage, seconds=seconds))
+        return found
 
 
 def exact_core(request: Request, chain: ExactChain | None) -> Core:
@@ -159,34 +181,6 @@ def _core(
     if dtype == BITS:
         return bit_core(levels, sizes, partial(BitLeaf, kernel=best_kernel()), Bits())
     return IntegerCore(sizes, ExactRing(modulus), (most, most), levels, out_dtype)
-
-
-def priced_exactly(core: Core, request: Request, machine: Machine) -> list[Stage]:
-    """Return the stages of a core for all matrices of the request, with seconds by the machine's rates."""
-    leveled = isinstance(core, ExactLevel) or (isinstance(core, IntegerCore) and bool(core.levels))
-    mode = "tasks" if leveled else "whole"
-    dtype = request.dtype if request.dtype == BITS else core.dtype.name if isinstance(core, IntegerCore) else "float64"
-    costs = machine.costs
-    assert isinstance(costs, CpuCostModel)
-    if not costs.knows(dtype):
-        dtype = "float64"  # float32 was not measured: an upper bound
-    found = []
-    for stage in core.stages(request.items):
-        if stage.product is None:
-            loaded = PRICES.loaded_term * stage.flops / 8 if request.dtype == BITS else 0.0
-            seconds = float(costs.combine(stage.bytes + loaded))
-        else:
-            count = stage.flops / (2.0 * math.prod(stage.product))
-            calls = count * PRICES.call / (machine.threads if leveled else 1)
-            sides = stage.product
-            if request.dtype == BITS:  # the leaf divides larger products into such ones
-                sides = min(sides[0], LARGEST), min(sides[1], LARGEST), min(sides[2], LARGEST)
-            parts = math.prod(stage.product) / math.prod(sides)
-            seconds = float(costs.gemm(dtype, *sides, count=parts * count, mode=mode)) + calls
-            if leveled and request.dtype == BITS:
-                seconds += float(costs.combine(stage.bytes))  # rates are for operands in caches, but sums are in memory
-        found.append(replace(stage, seconds=seconds))
-    return found
 
 
 def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> tuple[float, float]:
