@@ -64,7 +64,7 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
         return cuda_machine()
     if request.ring is not None:
-        from ..exact.rates import exact_machine
+        from ..exact.cpu import exact_machine
 
         return exact_machine(request, measure)
     from ..cpu.machine import cpu_machine
