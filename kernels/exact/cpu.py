@@ -28,7 +28,6 @@ from ..planning.machine import Machine
 from ..planning.profile import GemmRate, keep_profile
 from ..planning.strategy import Candidate, Stage
 from ..request import BITS, WIDE, Request
-from ..ring import ExactRing
 from .bits import BitMatrix
 from .gf2 import BitLeaf, Bits, best_kernel, bit_core
 from .integers import IntegerCore, empty_integers
@@ -185,7 +184,8 @@ class CpuExact(ExactStrategy, CpuStrategy):
                 yield ExactChain(levels, request.ring)
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
-        return exact_core(request, chain_of(candidate))
+        unlimited = request if request.max_workspace is None else replace(request, max_workspace=None)
+        return exact_core(unlimited, chain_of(candidate))
 
     def priced(self, core: Core, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
         """See `ExactStrategy.priced`: by the machine's rates."""
@@ -214,26 +214,18 @@ class CpuExact(ExactStrategy, CpuStrategy):
         return found
 
 
+@lru_cache(maxsize=512)
 def exact_core(request: Request, chain: ExactChain | None) -> Core:
-    """Return the core of a request.
+    """Return the core of a request, which predicting, sizing and building share.
 
     Raises:
         PlanError: a result or a sum of blocks exceeds its dtype, or a scheme is not valid over the ring.
     """
     assert request.ring is not None
-    most = max_abs_of(request)
-    return _core(request.shape, request.dtype, request.ring.modulus, most, request.out_dtype, chain)
-
-
-@lru_cache(maxsize=512)
-def _core(
-    sizes: tuple[int, int, int], dtype: str, modulus: int, most: int, out_dtype: str | None, chain: ExactChain | None
-) -> Core:
-    """Predicting, sizing and building share one core."""
-    levels = () if chain is None else chain.maps
-    if dtype == BITS:
-        return bit_core(levels, sizes, partial(BitLeaf, kernel=best_kernel()), Bits())
-    return IntegerCore(sizes, ExactRing(modulus), (most, most), levels, out_dtype)
+    levels, most = () if chain is None else chain.maps, max_abs_of(request)
+    if request.dtype == BITS:
+        return bit_core(levels, request.shape, partial(BitLeaf, kernel=best_kernel()), Bits())
+    return IntegerCore(request.shape, request.ring, (most, most), levels, request.out_dtype)
 
 
 def _estimate(request: Request, machine: Machine, levels: Sequence[LevelOf]) -> tuple[float, float]:
