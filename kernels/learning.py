@@ -68,15 +68,10 @@ _local = _Thread()
 
 def mode() -> Mode:
     """Return what a call of the current thread does now. Every call of a layer asks."""
-    if _local.pauses or os.environ.get(LEARN) == "0":
+    if _local.pauses or frozen_reason() is not None:
         return Mode.FROZEN
     torch = sys.modules.get("torch")
-    if torch is not None:
-        if _torchs_reason(torch) is not None:
-            return Mode.FROZEN
-        if _captures(torch):
-            return Mode.DEFERS
-    return Mode.DEFERS if _local.deferrals else Mode.LEARNS
+    return Mode.DEFERS if _local.deferrals or (torch is not None and _captures(torch)) else Mode.LEARNS
 
 
 def allowed() -> bool:
@@ -98,10 +93,8 @@ def frozen_reason() -> str | None:
     if os.environ.get(LEARN) == "0":
         return f"{LEARN} is 0; unset it"
     torch = sys.modules.get("torch")
-    return None if torch is None else _torchs_reason(torch)
-
-
-def _torchs_reason(torch: Any) -> str | None:
+    if torch is None:
+        return None
     if torch.are_deterministic_algorithms_enabled():
         return "torch.use_deterministic_algorithms is on, under which nothing is tried; switch it off"
     distributed = sys.modules.get("torch.distributed")

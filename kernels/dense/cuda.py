@@ -30,12 +30,10 @@ from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
 from .arrangements import GivenProgram, SchemeStrategy, is_classical
 from .chains import Chain
-from .packed import CudaFp8, CudaInt8, CudaScaledHalf, copies_b, vendor_stages, vendor_workspace
+from .packed import FAMILY, CudaFp8, CudaInt8, CudaScaledHalf, copies_b, vendor_stages, vendor_workspace
 from .pool import pool_for
 from .scheme_costs import STAGES, SchemeCosts
 from .split import CudaSplit
-
-FAMILY = "dense"
 
 PADDED_PRICES = measured("dense.padded")
 
