@@ -19,7 +19,7 @@ from .arrays import Matrix
 from .out import check_out
 from .planning.cache import plan_cache
 from .plans.decisions import AUTO, PREDICT, plan_and_executor, plan_for
-from .products.arrays import SMALL, multiply, repeated
+from .products.arrays import SMALL, multiply, repeated, request_for
 from .request import Request
 from .ring import ExactRing
 
@@ -190,15 +190,11 @@ def plan(
     refuse_masks(a=a, b=b)
     limits: Any = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
     if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
-        from .cuda.dtypes import precision_of
-        from .cuda.requests import request_of
-
         if not (torch.is_tensor(a) and torch.is_tensor(b) and a.is_cuda):
             raise PlanError("plans run arrays, or tensors of a GPU; pass x.numpy() of CPU tensors")
-        request = request_of(a, b, precision_of(a), **limits)
     else:
-        request = Request.of(array_of("a", a), array_of("b", b), **limits)
-    return plan_for(request, scheme, levels, strategy=strategy)
+        a, b = array_of("a", a), array_of("b", b)
+    return plan_for(request_for(a, b, **limits), scheme, levels, strategy=strategy)
 
 
 def _check_options(levels: Any, max_error: Any, max_workspace: Any, max_abs: Any, strategy: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from collections.abc import Callable
 
 SWITCH_SECONDS = 1e-4
 """Python's switch interval while plans are built beside calls: each operation of torch that a thread calls waits for
@@ -48,9 +47,3 @@ class _BesideCalls:
 
 beside_calls = _BesideCalls()
 """The one of the process."""
-
-
-def run_beside_calls(job: Callable[[], object]) -> None:
-    """Run a job of a thread of the background."""
-    with beside_calls:
-        job()

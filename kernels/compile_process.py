@@ -159,7 +159,7 @@ def best_plans(task: CompileTask) -> list[Plan]:
     Each differs from those before it in its strategy and method, or in its levels. Those of the last round are NEAR
     the best.
     """
-    from .planning.candidates import candidates
+    from .planning.planner import candidates
     from .plans.families import strategies
 
     plans = candidates(task.request, _machine(task), strategies(task.request.device, task.request.family), LISTED)
@@ -177,14 +177,6 @@ def best_plans(task: CompileTask) -> list[Plan]:
     return (
         chosen if task.rounds < len(numbers) else [one for one in chosen if one.seconds and one.seconds < NEAR * best]
     )
-
-
-def _planned(task: CompileTask) -> list[Plan]:
-    """Return `best_plans`, none where planning fails: the parent goes on without candidates."""
-    try:
-        return best_plans(task)
-    except Exception:
-        return []
 
 
 def _code(plan: Plan) -> int:
@@ -245,7 +237,10 @@ def main() -> None:
                 from .cuda.precompile_worker import OfflineDriver
 
                 OfflineDriver.activate(*task.target)
-            for plan in _planned(task):
+            plans: list[Plan] = []
+            with contextlib.suppress(Exception):  # the parent goes on without candidates
+                plans = best_plans(task)
+            for plan in plans:
                 with contextlib.suppress(Exception):  # the parent compiles what is missing when it loads the code
                     _compile(plan)
                 before, used = used, time.process_time()

@@ -12,9 +12,8 @@ from operator import itemgetter
 
 from .beside_calls import beside_calls
 from .compile_process import CompileProcess
-from .planning.candidates import candidates
 from .planning.machine import Machine
-from .planning.planner import Strategies, restored, vendor_plans
+from .planning.planner import Strategies, candidates, restored, vendor_plans
 from .planning.profile import GemmRate
 from .planning.strategy import Plan, registered
 from .planning.trials.lesson import Lesson
@@ -127,7 +126,7 @@ def _calibrated(machine: Machine, lesson: Lesson) -> Machine:
     if not trial.led or request.device != "cpu" or not request.is_dense:
         return machine
     from .cpu.cost_model import CpuCostModel
-    from .cpu.estimate import calibrated
+    from .cpu.machine import calibrated
     from .dtypes import dtype_of
 
     seconds = trial.seconds() or {trial.leader: statistics.median(trial.led)}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from ..lazy import names_on_first_use
 
 if TYPE_CHECKING:
+    from .products.factored import linear_operator as linear_operator
     from .products.factored import matmul as matmul
     from .products.fourier import dft as dft
-    from .products.scipy_operator import linear_operator as linear_operator
     from .structured.approximation import factorize as factorize
     from .structured.chain import KroneckerSparse as KroneckerSparse
     from .structured.constructions import block_butterfly as block_butterfly

@@ -20,18 +20,16 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import NUMBER, need
 from ..errors import LcmaError, PlanError
-from .beside_calls import beside_calls, run_beside_calls
+from .beside_calls import beside_calls
 from .cpu.blas_threads import SHORTEST, sleep_soon
 from .planning.cache import plan_cache
-from .planning.trials.clock import Clock, HostClock
-from .planning.trials.lesson import LearningExecutor, Lesson
-from .planning.trials.shadow_queue import LEAST_MET
+from .planning.trials.lesson import Clock, HostClock, LearningExecutor, Lesson
 from .request import Request
-from .shadow import Key, Learned, ShadowCalls
+from .shadow import LEAST_MET, Key, Learned, ShadowCalls
 
 if TYPE_CHECKING:
     from .compile_process import CompileProcess
@@ -70,15 +68,10 @@ _local = _Thread()
 
 def mode() -> Mode:
     """Return what a call of the current thread does now. Every call of a layer asks."""
-    if _local.pauses or os.environ.get(LEARN) == "0":
+    if _local.pauses or frozen_reason() is not None:
         return Mode.FROZEN
     torch = sys.modules.get("torch")
-    if torch is not None:
-        if _torchs_reason(torch) is not None:
-            return Mode.FROZEN
-        if _captures(torch):
-            return Mode.DEFERS
-    return Mode.DEFERS if _local.deferrals else Mode.LEARNS
+    return Mode.DEFERS if _local.deferrals or (torch is not None and _captures(torch)) else Mode.LEARNS
 
 
 def allowed() -> bool:
@@ -100,10 +93,8 @@ def frozen_reason() -> str | None:
     if os.environ.get(LEARN) == "0":
         return f"{LEARN} is 0; unset it"
     torch = sys.modules.get("torch")
-    return None if torch is None else _torchs_reason(torch)
-
-
-def _torchs_reason(torch: Any) -> str | None:
+    if torch is None:
+        return None
     if torch.are_deterministic_algorithms_enabled():
         return "torch.use_deterministic_algorithms is on, under which nothing is tried; switch it off"
     distributed = sys.modules.get("torch.distributed")
@@ -152,7 +143,9 @@ def learn(seconds: float = 60.0, on_event: Callable[[str], None] = lambda line: 
     """
     need(NUMBER, least=0, seconds=seconds)
     need(Callable, on_event=on_event)
-    return learner.learn(float(seconds), on_event)
+    if (torch := sys.modules.get("torch")) is not None and _captures(torch):
+        raise PlanError("nothing can be learned while a CUDA graph is captured; call learn before")
+    return learner.shadow.decide(learner.undecided(), float(seconds), on_event)
 
 
 class Learner:
@@ -183,17 +176,10 @@ class Learner:
         self._used = used
         self.shadow.meet(key, 1 if _local.deferrals else LEAST_MET)
 
-    def learn(self, seconds: float, on_event: Callable[[str], None]) -> list[Learned]:
-        """See `learn`, for this learner.
-
-        Raises:
-            PlanError: nothing may be tried now.
-        """
-        if (torch := sys.modules.get("torch")) is not None and _captures(torch):
-            raise PlanError("nothing can be learned while a CUDA graph is captured; call learn before")
+    def undecided(self) -> list[Key]:
+        """Return the classes that this process has met and not decided."""
         with self._condition:
-            keys = [key for key, lesson in self._lessons.items() if lesson is None or not lesson.is_settled]
-        return self.shadow.decide(keys, seconds, on_event)
+            return [key for key, lesson in self._lessons.items() if lesson is None or not lesson.is_settled]
 
     def executor(self, request: Request, key: Key, wait: bool = True) -> LearningExecutor | None:
         """Return the executor of a request whose class has this key.
@@ -258,8 +244,8 @@ class Learner:
         self._condition.notify_all()
         if not self._threads and not self._idle:
             try:
-                for loop in (self._next_job, self._next_supply):
-                    thread = threading.Thread(target=self._work, args=(loop,), name="lcma-learning", daemon=True)
+                for loop in ((self._next_job, beside_calls), (self._next_supply, contextlib.nullcontext())):
+                    thread = threading.Thread(target=self._work, args=loop, name="lcma-learning", daemon=True)
                     thread.start()
                     self._threads.append(thread)
             except RuntimeError as error:  # no thread is to be had, or the interpreter ends: products are the vendor's
@@ -267,7 +253,9 @@ class Learner:
                 self._jobs.clear()
                 self._warn(f"learning of faster products failed: {error}")
 
-    def _work(self, next_one: Callable[[], Callable[[], object] | None]) -> None:
+    def _work(
+        self, next_one: Callable[[], Callable[[], object] | None], beside: contextlib.AbstractContextManager[None]
+    ) -> None:
         while True:
             with self._condition:
                 while (job := next_one()) is None:
@@ -275,14 +263,15 @@ class Learner:
                         return
                     self._condition.wait()
             try:
-                job()
+                with beside:
+                    job()
             except LcmaError:
                 pass  # nothing can run the request: its call gives the reason
             except Exception as error:  # products go on by what is known; the thread must not end
                 self._warn(f"learning of faster products failed: {type(error).__name__}: {error}")
 
     def _next_job(self) -> Callable[[], object] | None:
-        return partial(run_beside_calls, self._jobs.pop(0)) if self._jobs else None
+        return self._jobs.pop(0) if self._jobs else None
 
     def _next_supply(self) -> Callable[[], object] | None:
         """Return the supply of the waiting class that has taken most time."""
@@ -345,7 +334,7 @@ class Learner:
 
     def _is_outdated(self, lesson: Lesson) -> bool:
         """Return whether graphs and gradients have met a class, and would go on with another plan than the winner."""
-        met = any(request == lesson.request for request, _ in cast("list[Key]", self.shadow.queue.known()))
+        met = any(request == lesson.request for request, _ in self.shadow.queue.known())
         used = self._used(lesson.request) if met else None
         both = used is not None and used.strategy.baseline and lesson.plan.strategy.baseline
         return used is not None and not both and used.candidate != lesson.plan.candidate

@@ -9,21 +9,37 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from ..errors import LcmaError, PlanError
 from .cpu.threads import thread_count
 from .planning.cache import plan_cache
 from .planning.trials.lesson import LearningExecutor, Lesson
-from .planning.trials.shadow_queue import IDLE_SECONDS, ShadowQueue, is_idle, may_go_on, may_start
 from .precision import TF32
 from .request import Request
 
 if TYPE_CHECKING:
     from .cuda.scratch import ScratchCalls
     from .planning.strategy import Executor
+
+MOST_MET = 256
+"""Classes that are remembered, decided ones included; beyond them the least recently met ones are dropped."""
+
+LEAST_MET = 2
+"""Calls of a class before it is decided: what is multiplied once has nothing to gain."""
+
+IDLE_SECONDS, IDLE_PART = 0.5, 0.1
+"""The process is idle if for so many seconds no product was looked up, and its threads used at most this part of one
+processor."""
+
+SHADOW_PART, SHADOW_SECONDS, SITTING = 0.02, 5.0, 2.0
+"""Bound of the seconds of all shadow calls: a part of the seconds of the process, and a constant.
+
+Calls start if SITTING seconds are left: drawing operands may take as long as multiplying them.
+"""
 
 SCRATCH_PART = 0.25
 """Part of the free memory that scratch operands, the workspace and the result of a product may take."""
@@ -39,6 +55,59 @@ LAST_SECONDS = 5.0
 
 Key = tuple[Request, int]
 """The class of a request, and the number of threads or the GPU's index."""
+
+
+class ShadowQueue:
+    """Classes by key with the number of calls that met them; thread-safe. The class met last is decided first."""
+
+    def __init__(self) -> None:
+        self._met: OrderedDict[Key, int | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def meet(self, key: Key, calls: int = 1) -> bool:
+        """Count calls of a class; return whether it waits to be decided."""
+        with self._lock:
+            met = self._met.pop(key, 0)
+            self._met[key] = met = None if met is None else met + calls
+            while len(self._met) > MOST_MET:
+                self._met.popitem(last=False)
+        return met is not None and met >= LEAST_MET
+
+    def waiting(self) -> list[Key]:
+        """Return the classes that are to be decided, the latest first."""
+        with self._lock:
+            return [key for key, met in reversed(self._met.items()) if met is not None and met >= LEAST_MET]
+
+    def settle(self, key: Key) -> None:
+        """Record that a class is decided: it does not wait again."""
+        with self._lock:
+            if key in self._met:
+                self._met[key] = None
+
+    def forget(self, key: Key) -> None:
+        """Drop a class that could not be decided; it waits again after as many calls."""
+        with self._lock:
+            self._met.pop(key, None)
+
+    def known(self) -> list[Key]:
+        """Return all classes, decided ones included."""
+        with self._lock:
+            return list(self._met)
+
+
+def may_start(spent: float, elapsed: float) -> bool:
+    """Return whether shadow calls may start that have taken `spent` of the process's `elapsed` seconds."""
+    return may_go_on(spent + SITTING, elapsed)
+
+
+def may_go_on(spent: float, elapsed: float) -> bool:
+    """Return whether a further shadow call may be made."""
+    return spent <= SHADOW_PART * elapsed + SHADOW_SECONDS
+
+
+def is_idle(called: bool, processor: float, elapsed: float) -> bool:
+    """Return whether a process was idle in `elapsed` seconds, of which it used a processor for `processor` seconds."""
+    return not called and elapsed >= IDLE_SECONDS and processor <= IDLE_PART * elapsed
 
 
 @dataclass(frozen=True)
@@ -128,7 +197,7 @@ class ShadowCalls:
             others = quiet.disturbed() or self._hurried.is_set() or self._stop.is_set()
             return within and not others and not self._frozen()
 
-        for key in cast("list[Key]", waiting):
+        for key in waiting:
             began = time.monotonic()
             if not _has_setting(key):
                 continue
@@ -155,7 +224,7 @@ class ShadowCalls:
 
     def _decide(self, lessons: list[Key], deadline: float, on_event: Callable[[str], None]) -> list[Learned]:
         found = []
-        left = list(dict.fromkeys([*cast("list[Key]", self.queue.waiting()), *lessons]))
+        left = list(dict.fromkeys([*self.queue.waiting(), *lessons]))
         while left and time.monotonic() < deadline:
             for key in list(left):
                 lesson = self._sit(key, lambda: time.monotonic() < deadline, precise=True)
@@ -245,7 +314,7 @@ def _scratch(request: Request, index: int, lesson: Lesson, after: bool) -> _Host
     size = (elements + request.items * request.m * request.n) * request.itemsize
     needed = DRAWN * size + max(plan.workspace for plan in lesson.plans)
     if request.device == "cpu":
-        from .cpu.memory import free_bytes
+        from .cpu.machine import free_bytes
 
         free = free_bytes()
     else:

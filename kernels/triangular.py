@@ -12,8 +12,7 @@ from ..schemes_db.symmetry import Triangle
 from .arrays import Array, all_tensors
 from .causal.block_masks import Mask, kinds_of
 from .codegen.certified import SchemeLike
-from .products.rectangles import scores, values, with_unit_diagonal
-from .products.triangular import masked, strategy_text, triangular_heads
+from .products.triangular import masked, scores, strategy_text, triangular_heads, values, with_unit_diagonal
 from .request import need_matrices
 
 

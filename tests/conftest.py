@@ -169,7 +169,7 @@ def strassen() -> lcma.Scheme:
 def flat_rates(monkeypatch):
     """This machine has fixed rates, whatever it is."""
     from lcma.kernels.cpu import machine
-    from lcma.kernels.exact import rates
+    from lcma.kernels.exact import cpu
     from lcma.kernels.planning.profile import GemmRate, Profile
 
     def flat(dtype):
@@ -177,7 +177,7 @@ def flat_rates(monkeypatch):
 
     bits = tuple(GemmRate("bit", 1024, 1024, 1024, 1.6e13, mode, "affine") for mode in ("whole", "tasks"))
     monkeypatch.setattr(machine, "profile_for", flat)
-    monkeypatch.setattr(rates, "measured_rates", lambda threads: bits)
+    monkeypatch.setattr(cpu, "measured_rates", lambda threads: bits)
 
 
 @pytest.fixture

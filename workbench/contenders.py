@@ -15,9 +15,9 @@ from ..kernels import Plan, Request, decision_for, plan_for
 from ..kernels.arrays import Matrix
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
 from ..kernels.causal.naive import plain
+from ..kernels.cpu.bench import CpuLoadMonitor
 from ..kernels.cpu.blas import library_for
-from ..kernels.cpu.others import CpuLoadMonitor
-from ..kernels.dense.fp8 import NAME
+from ..kernels.dense.packed import FP8_VENDOR
 from ..kernels.factored import UNLIMITED
 from ..kernels.plans.tuning import bench_for
 from ..kernels.precision import FP8
@@ -191,9 +191,9 @@ def contest_of(
 def _baselines(request: Request, family: str) -> Iterator[tuple[str, Plan | Baseline]]:
     plain = family in ("dense", "causal")
     request = request if plain else replace(request, max_extra_bytes=UNLIMITED)
-    for name in (*BASELINES[family], *([NAME] if request.precision == FP8 else [])):
+    for name in (*BASELINES[family], *([FP8_VENDOR] if request.precision == FP8 else [])):
         # The dense matrix may not fit in memory, a format may be missing; torch's e4m3 is for some GPUs and sizes only.
-        with nullcontext() if plain and name != NAME else suppress(PlanError):
+        with nullcontext() if plain and name != FP8_VENDOR else suppress(PlanError):
             yield name, named_plan(request, name)
 
 

@@ -13,12 +13,12 @@ import numpy as np
 from ..kernels.arrays import torch
 from ..kernels.cpu.bench import best_seconds
 from ..kernels.cpu.blas import NUMPY, Backend, backends
-from ..kernels.cpu.blocks import leading_dimension, stack_blocks
-from ..kernels.cpu.hardware import caches, hardware, machine_id, versions
+from ..kernels.cpu.blas_threads import blas_libraries
+from ..kernels.cpu.machine import caches, hardware, machine_id, versions
+from ..kernels.cpu.mapping import leading_dimension
 from ..kernels.cpu.partition import Partition
 from ..kernels.cpu.threads import (
     blas_is_limited,
-    limit_blas,
     parallel_rows,
     parallel_tasks,
     single_threaded_blas,
@@ -124,7 +124,10 @@ def limited(threads: int, only: Backend | None = None) -> Iterator[None]:
 def _limit(backend: Backend, threads: int) -> int:
     """Set the number of threads of a library's products; return the previous number."""
     if backend is NUMPY:
-        return limit_blas(threads)
+        before = min((library.num_threads for library in blas_libraries()), default=1)
+        for library in blas_libraries():
+            library.set_num_threads(threads)
+        return int(before)
     found = int(torch.get_num_threads())
     torch.set_num_threads(threads)
     return found
@@ -175,11 +178,12 @@ def _sums(threads: int, size: int) -> float:
     matrix[...] = 1
     spare = cut.spare(empty_aligned)
     for role, linear in enumerate((cut.maps.left, cut.maps.right, cut.maps.merge)):
-        stack = cut.stack(role, linear.sources if role == 2 else len(linear.results), empty_aligned)
+        grid = cut.grids[role]
+        stack = grid.stack(linear.sources if role == 2 else len(linear.results), empty_aligned)
         stack[...] = 1
-        blocks = cut.locate(role, matrix), stack_blocks(stack, cut.grids[role].width)
+        blocks = grid.locate(matrix), grid.in_stack(stack)
         source, target = blocks[::-1] if role == 2 else blocks
-        bound, places = cut.bound(role, linear), {i: i for i in range(len(linear.results))}
+        bound, places = grid.bound(linear), {i: i for i in range(len(linear.results))}
         total += best_seconds(partial(bound.run, source, target, places, spare, threads))
         moved += bound.traffic
     return moved / total

@@ -11,10 +11,9 @@ from math import isnan
 from typing import Any
 
 from ..errors import PlanError
+from ..kernels.dense.arrangements import GivenProgram
 from ..kernels.dense.chains import Chain
-from ..kernels.dense.given import GivenProgram
-from ..kernels.dense.roofline import RooflineCheck, compute_bound, machine_balance
-from ..kernels.dense.scheme_costs import SchemeCosts
+from ..kernels.dense.scheme_costs import RooflineCheck, SchemeCosts, compute_bound, machine_balance
 from ..kernels.planning.limits import applying_margins
 from ..kernels.planning.planner import Decision, Strategies, plan_candidate, vendor_plans
 from ..kernels.planning.profile import Profile

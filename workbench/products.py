@@ -14,12 +14,10 @@ import click
 from ..errors import PlanError, TargetError
 from ..kernels import Layout, Machine, Plan, Request, machine_for
 from ..kernels.arrays import torch
-from ..kernels.cpu.hardware import machine_id
-from ..kernels.cpu.machine import cpu_machine
-from ..kernels.cpu.memory import free_bytes
+from ..kernels.cpu.machine import cpu_machine, free_bytes, machine_id
 from ..kernels.cpu.threads import thread_count
 from ..kernels.cuda.machine import cuda_machine, require_device
-from ..kernels.planning.profiles import find_profile, stored_profile
+from ..kernels.planning.profile import find_profile, stored_profile
 from ..kernels.precision import fields_of
 from ..kernels.request import PLAIN, structures_of
 from ..kernels.structure import is_factored

@@ -83,7 +83,7 @@ def _maps(kept: IdentityKey) -> ProgramMaps:
     ops: tuple[Op, ...] = kept.held
     side = _sides(ops)
     products = tuple(op for op in ops if isinstance(op, Product))
-    wanted = {"A": _distinct(op.left for op in products), "B": _distinct(op.right for op in products)}
+    wanted = {"A": dict.fromkeys(op.left for op in products), "B": dict.fromkeys(op.right for op in products)}
     loads = {name: [op for op in ops if isinstance(op, Load) and op.operand == name] for name in "AB"}
     maps = {
         name: _map([op.dst for op in loads[name]], _lins(ops, side, name), [((1, v),) for v in wanted[name]])
@@ -155,10 +155,6 @@ def _map(sources: list[int], lins: list[tuple[int, Terms]], results: list[Terms]
 
 def _lins(ops: Iterable[Op], side: dict[int, str], name: str) -> list[tuple[int, Terms]]:
     return [(op.dst, op.terms) for op in ops if isinstance(op, Lin) and side[op.dst] == name]
-
-
-def _distinct(values: Iterable[int]) -> list[int]:
-    return list(dict.fromkeys(values))
 
 
 def _sides(ops: Iterable[Op]) -> dict[int, str]:

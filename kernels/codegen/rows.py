@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .host import host
 from .maps import LinearMap
 
-SOURCES = ("arithmetic.py", "maps.py", "native.py", "rows_ir.py", "schedule.py")
+SOURCES = ("maps.py", "native.py", "order.py", "rows_ir.py")
 """The files of this folder that determine the code."""
 
 ARGUMENTS = (ctypes.c_int64,) * 7

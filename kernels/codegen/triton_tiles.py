@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from ..measured import measured
 from .maps import LinearMap
-from .triton_order import peak_alive
+from .order import peak_alive
 
 ACCESS = 16
 """Maximum bytes that one instruction of a thread reads or writes; less than WORD of them waste half a sector."""

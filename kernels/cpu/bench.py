@@ -1,9 +1,11 @@
-"""Timing of candidates on a processor: operands, checks, and interleaved calls."""
+"""Timing of candidates on a processor: operands, checks, interleaved calls, and the load of other processes."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ LEAST_SECONDS = 0.02
 
 
 class CpuBench:
-    """A `planning.candidates.Bench`."""
+    """A `planning.planner.Bench`."""
 
     def operands(self, request: Request, seed: int) -> tuple[Any, Matrix, Matrix]:
         """See `Bench.operands`: standard normal numbers, or small integers; for a factored A, random parameters."""
@@ -121,3 +123,36 @@ def _wide(matrix: Matrix, request: Request) -> Matrix:
     if request.dtype == "bfloat16":
         return (matrix.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     return matrix.astype(np.complex128 if np.iscomplexobj(matrix) else np.float64)
+
+
+BUSY_SHARE = 0.05
+"""A measurement counts as disturbed if other processes used more than this share of the processors."""
+
+
+class CpuLoadMonitor:
+    """The load that other processes put on the processors since this was created."""
+
+    def __init__(self) -> None:
+        self._busy, self._began = _busy_seconds(), time.perf_counter()
+
+    def share(self) -> float:
+        """Return the share of all processors, 0 to 1, that other processes used; 0 if the system does not report it."""
+        now, elapsed = _busy_seconds(), time.perf_counter() - self._began
+        if self._busy is None or now is None or not elapsed:
+            return 0.0
+        # Both clocks tick in hundredths of a second: two ticks of every processor are within the error.
+        processors = os.cpu_count() or 1
+        used = now - self._busy - 2 * processors / os.sysconf("SC_CLK_TCK")
+        return max(0.0, used / (elapsed * processors))
+
+
+def _busy_seconds() -> float | None:
+    """Return the processor seconds of processes other than this one and its children."""
+    try:
+        fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    except (OSError, ValueError):
+        return None
+    user, nice, system, _idle, _iowait, irq, softirq, steal = fields
+    own = os.times()
+    mine = own.user + own.system + own.children_user + own.children_system
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK") - mine

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
 
@@ -16,30 +17,29 @@ from ..request import Layout, Request
 from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
 
 
-class Core(Protocol):
-    """Computes one product of matrices of known, nonzero sizes in a given arena."""
+class Core(ABC):
+    """Computes one product of matrices of known, nonzero sizes in a given arena; its cost is known."""
 
     def workspace(self, threads: int) -> int:
         """Return the bytes taken from the arena when run with so many threads."""
+        return 0
 
-    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int) -> None:
+    def compile(self) -> None:  # noqa: B027  # most cores have no code
+        """Compile all code, including that of inner levels, if there is any."""
+
+    @abstractmethod
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         """Compute out = a b on up to `threads` threads; `out` overlaps neither operand and is fully overwritten."""
 
-
-class StagedCore(Core, Protocol):
-    """A core whose code is compiled in advance, and whose cost is known."""
-
-    def compile(self) -> None:
-        """Compile all code, including that of inner levels."""
-
+    @abstractmethod
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         """Return the cost of `times` runs, without seconds; `prepared`: the sums of B exist already."""
 
 
-@runtime_checkable
-class PreparingCore(Core, Protocol):
+class PreparingCore(Core):
     """A core that can compute the sums of B separately from the product."""
 
+    @abstractmethod
     def prepare(self, b: Matrix, threads: int) -> Any:
         """Compute the sums of B in newly allocated memory; the result has `nbytes`.
 
@@ -47,7 +47,8 @@ class PreparingCore(Core, Protocol):
             PlanError: this core stores no sums.
         """
 
-    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, right: Any | None = None) -> None:
+    @abstractmethod
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: Any | None = None) -> None:
         """See `Core.run`. `right` is the result of `prepare`; if given, b is not read."""
 
 
@@ -143,19 +144,16 @@ class MatrixExecutor:
             out[...] = 0
             return given
         late = operands.is_late(request, a, b, out)
+        # It overlaps neither operand where the request has a batch.
         target = np.empty(out.shape, out.dtype) if late else out
-        self.multiply(self._core, a, b, target, sums)
-        if late:
-            out[...] = target
-        return given
-
-    def multiply(self, core: Core, a: Matrix, b: Matrix, out: Matrix, sums: Any | None = None) -> None:
-        """Compute every matrix of `out`, which overlaps neither operand where the request has a batch."""
-        batch = self.request.batch
+        batch = request.batch
         a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
         with self._pool.take(self.workspace) as arena:
             for index in np.ndindex(batch):
-                self._one(core, a[index], b[index], out[index], arena.rest() if batch else arena, sums)
+                self._one(self._core, a[index], b[index], target[index], arena.rest() if batch else arena, sums)
+        if late:
+            out[...] = target
+        return given
 
     def again(self, a: Matrix, b: Matrix) -> Matrix:
         """Compute C = A B as `run` does, without its checks: the matrices have the properties of those of a run."""

@@ -18,6 +18,7 @@ from ..planning.strategy import Stage
 from ..ranges import ranges
 from ..request import INT8
 from .blas import NUMPY, Backend
+from .executor import Core
 from .threads import parallel_tasks
 from .workspace import Arena, aligned
 
@@ -31,8 +32,8 @@ DEPTH = 1 << 10
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """One product by BLAS; a `StagedCore`.
+class Leaf(Core):
+    """One product by BLAS.
 
     With `shared`, BLAS runs on the calling thread, and the threads passed to `run` share the longer side of C.
     int8 is multiplied by float32 BLAS, in chunks of the inner size. Source: every integer up to 2^24 is a float32, so
@@ -55,9 +56,6 @@ class Leaf:
 
     def workspace(self, threads: int) -> int:
         return sum(aligned(rows * cols * dtype.itemsize) for (rows, cols), dtype in self._shapes)
-
-    def compile(self) -> None:
-        """See `StagedCore.compile`: there is no code to compile."""
 
     @property
     def flops(self) -> int:

@@ -12,15 +12,13 @@ from ...schemes_db.symmetry import Triangle
 from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
-from .buffers import Buffers
+from .executor import PreparingCore
 from .grouped import Groups
 from .leaf import Leaf
 from .partition import CpuMethod, Partition
-from .slabs import Slabs
-from .store import Batch, Form, LevelStore
-from .strips import MOST_TASK_STRIPS, leaf_strips, strip_count
+from .stores import Batch, Buffers, Form, LevelStore, Slabs
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
-from .triangular_products import BASE, HalfProduct
+from .triangular_products import BASE, MOST_TASK_STRIPS, HalfProduct, leaf_strips, strip_count
 from .workspace import Arena
 
 ByColumns = tuple[bool, bool, bool]
@@ -35,8 +33,8 @@ class Right:
     nbytes: int
 
 
-class Level:
-    """A program level, and all levels below it; a `StagedCore`.
+class Level(PreparingCore):
+    """A program level, and all levels below it.
 
     The method selects how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and which threads run the
     products.
@@ -174,7 +172,7 @@ class Level:
                 continue
             kind, length = form
             m, k, n = sizes = bm, length * bk, bn
-            moved = sum(x * y.itemsize for x, y in zip((m * k, k * n, m * n), self.cut.storages, strict=True))
+            moved = sum(x * y.storage.itemsize for x, y in zip((m * k, k * n, m * n), self.cut.grids, strict=True))
             name = f"{count} {kind.value} products {m}x{k}x{n}"
             products.append(Stage(name, count * core.flops, count * moved, product=sizes))
         return [first, *([] if prepared else others), *products, last]

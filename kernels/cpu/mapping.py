@@ -1,20 +1,60 @@
-"""A linear map bound to code: its compiled pieces, and their execution on blocks."""
+"""Blocks of matrices as compiled maps take them, and linear maps bound to code that runs on such blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..codegen.maps import LinearMap, MapPiece
-from ..codegen.rows import RowsKernel, rows_kernel
+from ..codegen.rows import rows_kernel
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..planning.strategy import Stage
-from .blocks import Blocks
 from .threads import parallel_rows
+from .workspace import ALIGNMENT
+
+IntArray = npt.NDArray[np.int64]
+
+
+def leading_dimension(width: int, itemsize: int) -> int:
+    """Return the row stride of our own blocks, in elements: whole cache lines, never a multiple of half a page.
+
+    Rows whose distance is a multiple of (half) a page all map to the same few cache sets.
+    """
+    lines = -(-width * itemsize // ALIGNMENT)
+    if lines * ALIGNMENT % 2048 == 0:
+        lines += 1
+    return lines * ALIGNMENT // itemsize
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of one shape: a table (count, 5) of address, row stride in bytes, kind, rows and columns."""
+
+    table: IntArray
+
+    @classmethod
+    def of(cls, addresses: Any, strides: Any, shapes: Any) -> Blocks:
+        """Return blocks of these addresses (count,), strides (count,) or one of all, and (kind, rows, columns)."""
+        table = np.empty((len(addresses), 5), np.int64)
+        table[:, 0], table[:, 1], table[:, 2:] = addresses, strides, shapes
+        return cls(table)
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def chosen(self, places: list[int]) -> Blocks:
+        """Return some of these blocks, in this order."""
+        return Blocks(self.table[places])
+
+    def joined(self, places: list[int], other: Blocks, others: list[int]) -> Blocks:
+        """Return some of these blocks, followed by some of another matrix."""
+        return Blocks(np.concatenate([self.table[places], other.table[others]]))
+
 
 STREAMING_BYTES = 1 << 20
 """Results of at least this many bytes bypass the caches (measured: faster from 1.3 MB on, float32 512)."""
@@ -49,10 +89,7 @@ class BoundMap:
     def compile(self) -> None:
         """Compile the code of every piece."""
         for piece in self.pieces:
-            self._kernel(piece)
-
-    def _kernel(self, piece: MapPiece) -> RowsKernel:
-        return rows_kernel(piece.map, self.dtype)
+            rows_kernel(piece.map, self.dtype)
 
     def run(
         self, source: Blocks, target: Blocks, place: dict[int, int], spare: npt.NDArray[np.int64], threads: int
@@ -63,7 +100,7 @@ class BoundMap:
         the blocks.
         """
         for piece in self.pieces:
-            kernel = self._kernel(piece)
+            kernel = rows_kernel(piece.map, self.dtype)
             blocks = source.joined(list(piece.sources), target, [place[i] for i in piece.results])
             results = len(piece.results) * self.block_bytes
             work = kernel.bound(blocks.table, spare, self.width, results >= STREAMING_BYTES)

@@ -20,8 +20,7 @@ from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..request import INT8
 from .blas import NUMPY, Backend
-from .blocks import Blocks, Grid, leading_dimension
-from .mapping import BoundMap
+from .mapping import Blocks, BoundMap, leading_dimension
 from .workspace import aligned
 
 Place = tuple[int, int]
@@ -87,12 +86,95 @@ def blocks_of(program: Program) -> ProgramBlocks:
     return ProgramBlocks(places, kinds, plain, wanted, cleared)
 
 
-class Partition:
-    """A program level bound to sizes, dtype and layouts.
+@dataclass(frozen=True)
+class Grid:
+    """A, B or C of a level divided into blocks, as it is stored: a column-major matrix as its transpose.
 
-    Roles 0, 1 and 2 are A, B and C; products have the dtype of C: int32 where operands are int8. Blocks that extend
-    over the edge are padded with zeros that are never stored. A column-major matrix is handled as its transpose, and
-    its sums and products are stored likewise.
+    Sizes, `places` and `kinds` are those of the stored matrix: with `by_columns` they are transposed already. Stacks
+    are of blocks of this shape, and are stored likewise. Matrices that are passed and returned are as in the product.
+    """
+
+    dtype: str
+    by_columns: bool
+    rows: int
+    cols: int
+    height: int
+    width: int
+    places: tuple[Place, ...]
+    kinds: tuple[Kind, ...]
+
+    @classmethod
+    def of(cls, dtype: str, by_columns: bool, size: Place, block: Place, blocks: ProgramBlocks, role: int) -> Grid:
+        """Return the grid of a role of a program, for a matrix and blocks of these sizes as in the product."""
+        places, kinds = blocks.places[role], blocks.kinds[role]
+        if by_columns:
+            size, block = size[::-1], block[::-1]
+            places, kinds = tuple((q, p) for p, q in places), tuple(kind.mirrored for kind in kinds)
+        return cls(dtype, by_columns, *size, *block, places, kinds)
+
+    @property
+    def storage(self) -> np.dtype[Any]:
+        """The dtype that stores an element."""
+        return dtype_of(self.dtype).numpy
+
+    @cached_property
+    def shapes(self) -> npt.NDArray[np.int64]:
+        """Kind, rows and columns of every block, as far as it is inside the matrix."""
+        table = np.empty((len(self.places), 3), np.int64)
+        for i, ((p, q), kind) in enumerate(zip(self.places, self.kinds, strict=True)):
+            rows = min(max(self.rows - p * self.height, 0), self.height)
+            cols = min(max(self.cols - q * self.width, 0), self.width)
+            table[i] = (kind, 0, 0) if kind is Kind.ABSENT else (kind, rows, cols)
+        return table
+
+    def bound(self, linear: LinearMap, results: Iterable[int] | None = None) -> BoundMap:
+        """Return the code of a map, or of some of its results, on such blocks."""
+        return BoundMap(pieces(linear, results), self.dtype, self.height, self.width)
+
+    def stored(self, matrix: Matrix) -> Matrix:
+        """Return a matrix in the orientation of the grid."""
+        return matrix.T if self.by_columns else matrix
+
+    def locate(self, matrix: Matrix) -> Blocks:
+        """Return the blocks of a matrix."""
+        stored = self.stored(matrix)
+        stride, item = stored.strides[0], stored.itemsize
+        addresses = [stored.ctypes.data + p * self.height * stride + q * self.width * item for p, q in self.places]
+        return Blocks.of(addresses, stride, self.shapes)
+
+    def view(self, matrix: Matrix, place: Place) -> Matrix:
+        """Return the full block at a place of the product as a view."""
+        height, width = (self.width, self.height) if self.by_columns else (self.height, self.width)
+        p, q = place
+        return matrix[p * height : (p + 1) * height, q * width : (q + 1) * width]
+
+    def _stack_shape(self, count: int) -> tuple[int, int, int]:
+        return count, self.height, leading_dimension(self.width, self.storage.itemsize)
+
+    def stack(self, count: int, allocate: Allocate) -> Matrix:
+        """Allocate a stack of so many blocks, in storage order."""
+        return allocate(self._stack_shape(count), self.storage)
+
+    def stack_bytes(self, count: int) -> int:
+        """Return the bytes that `stack` takes from an arena."""
+        return aligned(math.prod(self._stack_shape(count)) * self.storage.itemsize)
+
+    def in_stack(self, stack: Matrix) -> Blocks:
+        """Return the blocks of a stack, all full."""
+        count, height, _ = stack.shape
+        addresses = stack.ctypes.data + np.arange(count, dtype=np.int64) * stack.strides[0]
+        return Blocks.of(addresses, stack.strides[1], (Kind.FULL, height, self.width))
+
+    def matrices(self, stack: Matrix) -> list[Matrix]:
+        """Return the matrices of a stack."""
+        return [self.stored(matrix) for matrix in stack[:, :, : self.width]]
+
+
+class Partition:
+    """A program level bound to sizes, dtype and layouts: the grids of A, B and C (roles 0, 1 and 2).
+
+    Products have the dtype of C: int32 where operands are int8. Blocks that extend over the edge are padded with zeros
+    that are never stored.
 
     Raises:
         PlanError: a half block of the target would not be square.
@@ -102,8 +184,6 @@ class Partition:
         if reason := size_reason(program, sizes):
             raise PlanError(reason)
         self.program, self.dtype = program, dtype
-        self.dtypes = (dtype, dtype, "int32" if dtype == INT8 else dtype)
-        self.storages = tuple(dtype_of(one).numpy for one in self.dtypes)
         self.sizes, self.by_columns = sizes, by_columns
         self.maps: ProgramMaps = maps_of(program)
         blocks = blocks_of(program)
@@ -111,33 +191,15 @@ class Partition:
         self.block: Sizes = -(-m // gm), -(-k // gk), -(-n // gn)
         bm, bk, bn = self.block
         shapes = (((m, k), (bm, bk)), ((k, n), (bk, bn)), ((m, n), (bm, bn)))
+        dtypes = (dtype, dtype, "int32" if dtype == INT8 else dtype)
         self.grids = tuple(
-            Grid.of(*shapes[role], blocks.places[role], blocks.kinds[role], transposed)
-            for role, transposed in enumerate(by_columns)
+            Grid.of(dtypes[role], transposed, *shapes[role], blocks, role) for role, transposed in enumerate(by_columns)
         )
         # Blocks of A and of B that are not padded are used in place.
         whole = ((m, k) == (bm * gm, bk * gk), (k, n) == (bk * gk, bn * gn))
         self.plain = tuple(blocks.plain[side] if whole[side] else {} for side in range(2))
         self.wanted, self._cleared = blocks.wanted, blocks.cleared
-        widths = (grid.width * storage.itemsize for grid, storage in zip(self.grids, self.storages, strict=True))
-        self._spare_row = max(widths)
-
-    @cached_property
-    def tables(self) -> tuple[npt.NDArray[np.int64], ...]:
-        """The shapes of the blocks of A, B and C."""
-        return tuple(grid.shapes() for grid in self.grids)
-
-    def _stack_shape(self, role: int, count: int) -> tuple[int, int, int]:
-        grid = self.grids[role]
-        return count, grid.height, leading_dimension(grid.width, self.storages[role].itemsize)
-
-    def stack(self, role: int, count: int, allocate: Allocate) -> Matrix:
-        """Allocate a stack of so many blocks, in storage order."""
-        return allocate(self._stack_shape(role, count), self.storages[role])
-
-    def stack_bytes(self, role: int, count: int) -> int:
-        """Return the bytes that `stack` takes from an arena."""
-        return aligned(math.prod(self._stack_shape(role, count)) * self.storages[role].itemsize)
+        self._spare_row = max(grid.width * grid.storage.itemsize for grid in self.grids)
 
     def spare(self, allocate: Allocate) -> npt.NDArray[np.int64]:
         """Allocate a row of zeros and a row that nobody reads, and return their addresses."""
@@ -149,31 +211,6 @@ class Partition:
     def spare_bytes(self) -> int:
         """The bytes that `spare` takes from an arena."""
         return 2 * aligned(self._spare_row)
-
-    def bound(self, role: int, linear: LinearMap, results: Iterable[int] | None = None) -> BoundMap:
-        """Return the code of a map, or of some of its results, on such blocks."""
-        grid = self.grids[role]
-        return BoundMap(pieces(linear, results), self.dtypes[role], grid.height, grid.width)
-
-    def locate(self, role: int, matrix: Matrix) -> Blocks:
-        """Return the blocks of A, B or C."""
-        return self.grids[role].locate(self.stored(role, matrix), self.tables[role])
-
-    def matrices(self, role: int, stack: Matrix) -> list[Matrix]:
-        """Return the matrices of a stack, in the orientation of the product."""
-        whole = stack[:, :, : self.grids[role].width]
-        return [matrix.T if self.by_columns[role] else matrix for matrix in whole]
-
-    def stored(self, role: int, matrix: Matrix) -> Matrix:
-        """Return a matrix in the orientation of its grid."""
-        return matrix.T if self.by_columns[role] else matrix
-
-    def view(self, role: int, matrix: Matrix, place: Place) -> Matrix:
-        """Return a full block of A, B or C as a view."""
-        bm, bk, bn = self.block
-        height, width = ((bm, bk), (bk, bn), (bm, bn))[role]
-        p, q = place
-        return matrix[p * height : (p + 1) * height, q * width : (q + 1) * width]
 
     def clear(self, out: Matrix) -> None:
         """Zero the unwanted blocks of C and those that no product contributes to."""

@@ -19,13 +19,13 @@ from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Stage
 from ..request import Request
 from .blas import backends
-from .executor import ARRAYS, ArrayOperands, MatrixExecutor, StagedCore, copy_bytes
+from .executor import ARRAYS, ArrayOperands, Core, MatrixExecutor, copy_bytes
 from .partition import size_reason
 
 
 @dataclass(frozen=True)
 class CpuStrategy(BaseStrategy):
-    """A strategy whose candidates are executed by a `StagedCore`. Subclasses add `propose`, `can_run` and `core`.
+    """A strategy whose candidates are executed by a `Core`. Subclasses add `propose`, `can_run` and `core`.
 
     `operands`: what callers pass to its executors.
     """
@@ -35,7 +35,7 @@ class CpuStrategy(BaseStrategy):
     device: str = "cpu"
 
     @abstractmethod
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         """Return the core of a candidate that can run a request which is not empty."""
 
     def mode(self, candidate: Candidate) -> str:

@@ -41,7 +41,7 @@ def thread_count() -> int:
         if not chosen.isdecimal() or int(chosen) < 1:
             raise PlanError(f"LCMA_NUM_THREADS must be a positive number, not {chosen!r}")
         return int(chosen)
-    threads = _processors.count()
+    threads = _processors(int(time.monotonic()))
     if _single.limits:
         return max(1, min(threads, *_single.limits))
     for limit_of in _limits_of_blas():
@@ -57,23 +57,9 @@ def blas_limit() -> int:
     return min((limit_of() for limit_of in _limits_of_blas()), default=1)
 
 
-class _Processors:
-    """Number of processors that this process may use, read once a second: every plan that is looked up asks for it."""
-
-    found = 0
-    until = 0.0
-
-    def count(self) -> int:
-        now = time.monotonic()
-        if now >= self.until:
-            self.found, self.until = _affinity(), now + 1.0
-        return self.found
-
-
-_processors = _Processors()
-
-
-def _affinity() -> int:
+@lru_cache(maxsize=1)
+def _processors(second: int) -> int:
+    """Return the number of processors that this process may use, read once a second: every look-up of a plan asks."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -88,14 +74,6 @@ def _limits_of_blas() -> tuple[Callable[[], int], ...]:
 def blas_is_limited() -> bool:
     """Return whether `single_threaded_blas` has an effect: whether a supported BLAS is loaded."""
     return bool(blas_libraries())
-
-
-def limit_blas(threads: int) -> int:
-    """Set the number of threads of numpy's BLAS; return the previous number (1 if no BLAS is known)."""
-    before = [library.num_threads for library in blas_libraries()]
-    for library in blas_libraries():
-        library.set_num_threads(threads)
-    return min(before, default=1)
 
 
 class _Single:

@@ -92,13 +92,11 @@ class Pool:
             if fitting:
                 return self._idle.pop(min(fitting, key=lambda i: len(self._idle[i])))
         try:
-            raw = np.empty(size + ALIGNMENT, np.uint8)
+            return _fresh(size)
         except BaseException:
             with self._lock:
                 self._out -= size
             raise
-        start = -raw.ctypes.data % ALIGNMENT
-        return raw[start : start + size]
 
     def _release(self, buffer: Bytes, size: int) -> None:
         with self._lock:
@@ -114,7 +112,11 @@ shared_pool = Pool()
 
 def empty_aligned(shape: tuple[int, ...], dtype: np.dtype) -> npt.NDArray[np.generic]:
     """Return an uninitialised C-ordered array that starts on a multiple of 64 bytes, owned by the caller."""
-    nbytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+    return _fresh(math.prod(shape) * dtype.itemsize).view(dtype).reshape(shape)
+
+
+def _fresh(nbytes: int) -> Bytes:
+    """Allocate so many bytes from a multiple of ALIGNMENT on."""
     raw = np.empty(nbytes + ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % ALIGNMENT
-    return raw[start : start + nbytes].view(dtype).reshape(shape)
+    return raw[start : start + nbytes]

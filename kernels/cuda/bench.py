@@ -38,7 +38,7 @@ sm_90 with Triton 3.7 on an EPYC, 0.07 s for 3,500 characters and 8.4 s for 60,0
 
 
 class CudaBench:
-    """A `planning.candidates.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request permits it."""
+    """A `planning.planner.Bench`. float32 is multiplied strictly, or rounded to tf32 if the request permits it."""
 
     def operands(self, request: Request, seed: int, blank: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """See `Bench.operands`: standard normal numbers, or integers up to `max_abs`.

@@ -61,7 +61,7 @@ def _after_warming(call: Callable[[], object]) -> float:
 
 
 class EventClock:
-    """A `planning.trials.clock.Clock` of the current stream: two events a call, read once they have passed.
+    """A `planning.trials.lesson.Clock` of the current stream: two events a call, read once they have passed.
 
     The time of a call is the GPU's, or the host's if that is longer: a loop of such calls takes the longer one. Where
     the GPU has not come to a call before its host part ends, the host may have waited for room in the queue.

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..planning.profile import ESTIMATED, GemmRate, Profile
-from ..planning.profiles import published
+from ..planning.profile import ESTIMATED, GemmRate, Profile, published
 from .cost_model import MULTIPROCESSORS, CudaCostModel
 
 NAME = "nvidia-h200"

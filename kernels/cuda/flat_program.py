@@ -12,8 +12,8 @@ from ...errors import PlanError
 from ...schemes_db.flatten import flatten
 from ...schemes_db.program import Coefficient, Product, ProductKind, Program, Terms
 from ..codegen.maps import Block, LinearMap, ProgramMaps, expanded, maps_of
-from ..codegen.triton_nest import MOST_TURNS, Nest
-from ..codegen.triton_order import MAX_ALIVE, peak_alive
+from ..codegen.order import MAX_ALIVE, peak_alive
+from ..codegen.triton_text import MOST_TURNS, Nest
 
 Made = TypeVar("Made")
 

@@ -10,8 +10,7 @@ from typing import Any
 from ...errors import PlanError
 from ..arrays import torch
 from ..planning.machine import Machine
-from ..planning.profile import Profile
-from ..planning.profiles import stored_profile
+from ..planning.profile import Profile, stored_profile
 from ..planning.wisdom import stored_wisdom
 from . import estimate
 from .cost_model import CudaCostModel

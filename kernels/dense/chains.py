@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...errors import CatalogError
 from ...schemes_db.program import ProductKind, Program
 from ..cpu.cost_model import CpuCostModel
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..planning.strategy import Stage
 from ..request import Request
-from .pool import LevelScheme, SchemePool, restored_levels
+from .pool import LevelScheme, SchemePool, catalogue_stamp
 from .scheme_costs import STAGES, SchemeCosts, costs_of
 
 BEAM = 12
@@ -86,9 +87,19 @@ class Chain:
 
 
 def restored_chain(key: str) -> Chain | None:
-    """Return the chain of a key; None if the catalogue lacks one of its schemes."""
-    levels = restored_levels(key)
-    return None if levels is None else Chain(levels)
+    """Return the chain of a key; None if the catalogue lacks one of its schemes.
+
+    Cached until the catalogue changes: reading a scheme takes as long as planning a product.
+    """
+    return _restored_chain(key, catalogue_stamp())
+
+
+@lru_cache(maxsize=512)
+def _restored_chain(key: str, stamp: object) -> Chain | None:
+    try:
+        return Chain(tuple(LevelScheme.restored(part) for part in key.split("/")))
+    except CatalogError:
+        return None
 
 
 @lru_cache(maxsize=128)

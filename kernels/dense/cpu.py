@@ -13,7 +13,7 @@ from ...schemes_db.program import Program
 from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
-from ..cpu.executor import StagedCore
+from ..cpu.executor import Core
 from ..cpu.leaf import Leaf
 from ..cpu.level import Level, core_of
 from ..cpu.partition import CpuMethod
@@ -23,7 +23,7 @@ from ..identity import IdentityKey
 from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Executor, Operand, Proposal, Source, Stage
 from ..request import INT8, Layout, Request
-from .arrangements import is_classical
+from .arrangements import GivenProgram, SchemeStrategy, is_classical
 from .chains import (
     LOOP,
     METHODS,
@@ -36,10 +36,8 @@ from .chains import (
     level_costs,
     smallest,
 )
-from .given import GivenProgram, SchemeStrategy
 from .pool import SchemePool, pool_for
-from .roofline import compute_bound
-from .scheme_costs import SchemeCosts
+from .scheme_costs import SchemeCosts, compute_bound
 
 FAMILY = "dense"
 
@@ -72,7 +70,7 @@ class CpuVendor(CpuStrategy):
     def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
         return basic_reason(None, request)
 
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         return Leaf(request.shape, request.dtype, _library(candidate, request, machine))
 
     def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
@@ -196,7 +194,7 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
         stages = self.core(candidate, request, machine).stages(request.items, prepared)
         return priced(stages, request.dtype, machine, "tasks" if candidate.method == TASKS else "whole")
 
-    def core(self, candidate: Candidate, request: Request, machine: Machine) -> StagedCore:
+    def core(self, candidate: Candidate, request: Request, machine: Machine) -> Core:
         unlimited = request
         if request.max_error is not None or request.max_workspace is not None:
             unlimited = replace(request, max_error=None, max_workspace=None)

@@ -1,7 +1,8 @@
-"""Strategies for dense products on a GPU: the vendor's product, and schemes of one to three levels in one pass."""
+"""Strategies for dense products on a GPU: the vendor's product, padded or not, and schemes of one to three levels."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,35 +10,101 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..cuda.cost_model import CudaCostModel, instant_reason, missing_rates
+from ..cuda.cost_model import UNALIGNED, CudaCostModel, instant_reason, missing_rates, row_multiple
 from ..cuda.executor import VendorExecutor
 from ..cuda.flat_program import reason_against
 from ..cuda.int8 import BY_VENDOR, BY_VENDOR_IN_PLACE
 from ..cuda.launch import on_current_gpu
-from ..cuda.level import CudaLevel, CudaMethod, cuda_level
+from ..cuda.level import CudaLevel, CudaMethod, PaddedProduct, cuda_level, padded_product
 from ..cuda.level_product import level_executor, level_workspace, pieces_of
 from ..cuda.packed_product import packed_executor
-from ..cuda.shape import MAX_PIECES, block_sizes, blocks_of
+from ..cuda.shape import MAX_PIECES, SEGMENT, block_sizes, blocks_of
 from ..cuda.stack import DTYPES as STACKED
 from ..cuda.stack import TILE, fits_stack, missing_accelerator
+from ..measured import measured
 from ..overflow import range_reason
 from ..planning.limits import margin
 from ..planning.machine import Machine
 from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Source, Stage
 from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
-from .arrangements import is_classical
+from .arrangements import GivenProgram, SchemeStrategy, is_classical
 from .chains import Chain
-from .fp8 import CudaFp8
-from .given import GivenProgram, SchemeStrategy
-from .int8 import CudaInt8, copies_b, vendor_stages, vendor_workspace
-from .padded import CudaPadded, padded_seconds
+from .packed import FAMILY, CudaFp8, CudaInt8, CudaScaledHalf, copies_b, vendor_stages, vendor_workspace
 from .pool import pool_for
-from .scaled_half import CudaScaledHalf
 from .scheme_costs import STAGES, SchemeCosts
 from .split import CudaSplit
 
-FAMILY = "dense"
+PADDED_PRICES = measured("dense.padded")
+
+
+@dataclass(frozen=True)
+class CudaPadded(BaseStrategy):
+    """The vendor's product with k and n rounded up to whole segments of 16 bytes, if they are not."""
+
+    name: str = "padded"
+    family: str = FAMILY
+
+    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
+        candidate = self.candidate()
+        if self.can_run(candidate, request, machine):
+            return []
+        costs = CudaCostModel.of(machine)
+        vendor = float(costs.gemm(request.arithmetic, *request.shape, request.items))
+        return instant_reason(request, vendor) or [self.proposal(candidate, request, machine)]
+
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        if request.arithmetic not in UNALIGNED:
+            return f"the vendor's {request.arithmetic} products take any sizes at their full rate"
+        if PaddedProduct.padded(request.k, request.n, request.itemsize) == (request.k, request.n):
+            return f"k and n are whole segments of {SEGMENT} bytes: there is nothing to pad"
+        if pieces_of(request, padded_product()) is None:
+            return f"the padded operands need more than the {request.max_workspace} bytes of workspace allowed"
+        return None
+
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """See `Strategy.predict`. A static B is padded once, which is not counted."""
+        return _padded_stages(request, CudaCostModel.of(machine))
+
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """See `Strategy.workspace`: an upper bound, the bytes of all three copies."""
+        return level_workspace(request, padded_product())
+
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """See `Strategy.build`, and `level_executor` for what it raises."""
+        return level_executor(request, padded_product())
+
+
+def padded_seconds(request: Request, costs: CudaCostModel) -> float:
+    """Return the predicted seconds; infinite if no padding is needed."""
+    whole = row_multiple(request.arithmetic, request.k, request.n) == SEGMENT
+    if whole or request.arithmetic not in UNALIGNED or request.is_empty:
+        return math.inf
+    return sum(math.inf if stage.seconds is None else stage.seconds for stage in _padded_stages(request, costs))
+
+
+def _padded_stages(request: Request, costs: CudaCostModel) -> list[Stage]:
+    item = request.itemsize
+    if request.is_empty:
+        return []
+    m, k, n = request.shape
+    bk, bn = PaddedProduct.padded(k, n, item)
+    copies = (
+        ("Pad A", k != bk, request.items_a, m * (k + bk)),
+        ("Pad B", (k, n) != (bk, bn) and request.static != "B", request.items_b, k * n + bk * bn),
+        ("Copy C", n != bn, request.items, m * (n + bn)),
+    )
+    stages = []
+    for name, needed, count, each in copies:
+        if needed:
+            moved = float(count * each * item)
+            stages.append(Stage(name, 0, moved, costs.combine(moved) / PADDED_PRICES.copy_shares[item]))
+    seconds = costs.gemm(request.arithmetic, m, bk, bn, request.items)
+    moved = request.items * (m * bk + bk * bn + m * bn) * item
+    product = Stage(f"{request.items} products {m}x{bk}x{bn}", request.flops, moved, seconds, (m, bk, bn))
+    stages.insert(len(stages) - (n != bn), product)
+    return stages
+
 
 BATCHED, STACK = "batched", "stack"
 METHODS = (BATCHED, STACK)

@@ -1,26 +1,37 @@
-"""The schemes that `auto` considers: those of the catalogue that no other one dominates in every cost."""
+"""The schemes that `auto` considers: those of the catalogue that no other one dominates in every cost.
+
+The pool of a catalogue is stored, so that a new process need not read every scheme for its first plan.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from importlib.resources import files
 from itertools import permutations, product
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...errors import CatalogError
+from ...home import cache_folder, write_atomic
 from ...schemes_db.algebra import permute, tensor
 from ...schemes_db.catalog import Catalog
+from ...schemes_db.catalog_file import catalogue_state
 from ...schemes_db.flatten import flatten
 from ...schemes_db.program import Program
 from ...schemes_db.scheme import Scheme
 from ...schemes_db.shipped import shipped
+from ...version import __version__
 from ..codegen.programs import key_of, program_for, stored_program
 from ..planning.cache import plan_cache
 from ..planning.machine import Machine
-from .arrangements import MAX_FLAT_RANK
-from .pool_table import PoolTable, catalogue_stamp, read_table, write_table
 from .scheme_costs import SchemeCosts, costs_of
 
 COMPACT = ("strassen", "2x4x4-r26", "3x4x4-r38")
@@ -28,6 +39,12 @@ COMPACT = ("strassen", "2x4x4-r26", "3x4x4-r38")
 
 MAX_RANK = 128
 """Maximum products of a level: more make the kernels of its sums slow to compile, without a gain (measured)."""
+
+MAX_FLAT_RANK = 64
+"""Maximum products of a flattened program: two levels of Strassen have 49, three are slower than nested ones."""
+
+FORMAT = 2
+"""Version of the stored pool's format."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +171,31 @@ class SchemePool:
                     every.append(first @ second)
         return cls(tuple(entries), SchemeCosts.stacked(every), dominated)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return labels with their oriented schemes (source, order, digest, key), costs by field, and `dominated`."""
+        rows = [
+            (level.label, [(one.source, one.order, one.digest, one.key) for one in level.factors])
+            for level in self.entries
+        ]
+        return {"entries": rows, "costs": self.costs.packed().tolist(), "dominated": self.dominated}
+
+    @classmethod
+    def from_json(cls, fields: dict[str, Any]) -> SchemePool:
+        """Return the pool of what `to_json` returned.
+
+        Raises:
+            ValueError, TypeError, KeyError: the fields are no pool's.
+        """
+        entries = tuple(
+            LevelScheme(str(label), tuple(_oriented(*row) for row in factors))
+            for label, factors in fields["entries"]
+            if factors
+        )
+        costs = fields["costs"]
+        if len(costs) != 12 or not all(len(line) == len(entries) > 0 for line in costs):
+            raise ValueError("there is not one cost for each scheme")
+        return cls(entries, SchemeCosts.unpacked(np.array(costs, dtype=float)), int(fields["dominated"]))
+
     @cached_property
     def chains(self) -> tuple[tuple[tuple[LevelScheme, ...], ...], SchemeCosts]:
         """The chains of one, two and (4x4x4 over 2x2x2) three levels that a GPU runs in one pass, and their costs."""
@@ -167,12 +209,35 @@ class SchemePool:
         return chains, SchemeCosts.stacked(costs)
 
 
+def _oriented(source: str, order: str, digest: str, key: str) -> OrientedScheme:
+    return OrientedScheme(str(source), str(order), str(digest), str(key))
+
+
 def _products(outer: list[CostedChain], inner: list[CostedChain]) -> list[CostedChain]:
     """Return every chain of an outer one over an inner one with at most as many products as a GPU runs in one pass."""
     from ..cuda.flat_program import MAX_RANK as MOST
 
     pairs = product(outer, inner)
     return [((*a, *b), first @ other) for (a, first), (b, other) in pairs if first.rank * other.rank <= MOST]
+
+
+def catalogue_stamp() -> str | None:
+    """Return an identifier of the state of the user's catalogue; None if there is no catalogue yet."""
+    if (state := catalogue_state()) is None:
+        return None
+    parts = [FORMAT, __version__, *state, _shipped()]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:24]
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> str:
+    """Return a hash of names, sizes and times of the shipped schemes, which change with the package's version."""
+    folder = files("lcma.schemes_db") / "data" / "schemes"
+    if not isinstance(folder, Path):
+        return ""  # inside an archive, which only a new version changes
+    with os.scandir(folder) as entries:
+        found = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
+    return hashlib.sha256(repr(found).encode()).hexdigest()
 
 
 plan_cache.watch(catalogue_stamp)  # a changed catalogue changes plans
@@ -214,18 +279,33 @@ def scheme_pool() -> SchemePool:
 @lru_cache(maxsize=4)
 def _stored(stamp: str) -> SchemePool:
     """Return the pool stored by this or another process, or compute and store it."""
-    if (table := read_table(stamp)) is not None:
-        entries = tuple(
-            LevelScheme(label, tuple(OrientedScheme(*row) for row in factors)) for label, factors in table.entries
-        )
-        return SchemePool(entries, SchemeCosts.unpacked(np.array(table.costs, dtype=float)), table.dominated)
-    found = _from_catalogue(stamp)
-    rows = [
-        (level.label, tuple((one.source, one.order, one.digest, one.key) for one in level.factors))
-        for level in found.entries
-    ]
-    write_table(stamp, PoolTable(tuple(rows), found.costs.packed().tolist(), found.dominated))
+    found = stored_pool(stamp)
+    if found is None:
+        found = _from_catalogue(stamp)
+        _store(stamp, found)
     return found
+
+
+def stored_pool(stamp: str) -> SchemePool | None:
+    """Return the stored pool of a state of the catalogue; None if there is none, or it is damaged."""
+    try:
+        return SchemePool.from_json(json.loads(_path(stamp).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return None
+
+
+def _store(stamp: str, pool: SchemePool) -> None:
+    """Store a pool, and delete those of earlier states; do nothing if the folder cannot be written."""
+    path = _path(stamp)
+    with contextlib.suppress(OSError):
+        write_atomic(path, json.dumps(pool.to_json(), separators=(",", ":")))
+        for other in path.parent.glob("*.json"):
+            if other != path:
+                other.unlink()
+
+
+def _path(stamp: str) -> Path:
+    return cache_folder() / "scheme_pools" / f"{stamp}.json"
 
 
 @lru_cache(maxsize=1)
@@ -264,19 +344,3 @@ def _frontier(catalog: Catalog) -> tuple[list[str], int]:
         )
     ]
     return kept, total - len(kept)
-
-
-def restored_levels(key: str) -> tuple[LevelScheme, ...] | None:
-    """Return the levels of a chain's key; None if the catalogue lacks one of them.
-
-    Cached until the catalogue changes: reading a scheme takes as long as planning a product.
-    """
-    return _restored_levels(key, catalogue_stamp())
-
-
-@lru_cache(maxsize=512)
-def _restored_levels(key: str, stamp: object) -> tuple[LevelScheme, ...] | None:
-    try:
-        return tuple(LevelScheme.restored(part) for part in key.split("/"))
-    except CatalogError:
-        return None

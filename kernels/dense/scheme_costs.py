@@ -1,7 +1,7 @@
-"""Costs of one level of a scheme on given sizes: operations and traffic of its combinations.
+"""Costs of one level of a scheme on given sizes, and the roofline inequality that a product must meet for any to gain.
 
-Source: FalconGEMM (arXiv:2605.06057), Table II. Beyond the paper: blocks are those of the padded sizes, and a
-sum that equals a block is neither read nor written.
+Source: FalconGEMM (arXiv:2605.06057), Table II for operations and traffic of combinations, Eq. 8 for the inequality.
+Beyond the paper: blocks are those of the padded sizes, and a sum that equals a block is neither read nor written.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...schemes_db.scheme import Scheme
 from ..codegen.maps import MAX_TARGETS
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
+from ..planning.profile import Profile
 
 STAGES = ("Combine A", "Combine B", "Combine H")
 
@@ -110,3 +111,35 @@ def _sums(factor: Factor) -> tuple[int, int]:
     sums = {tuple(factor.terms(r)) for r in range(factor.rank)}
     plain = sum(len(terms) == 1 and terms[0][1] == 1 and factor.denominator == 1 for terms in sums)
     return len(sums), plain
+
+
+@dataclass(frozen=True)
+class RooflineCheck:
+    """An inequality with its two sides: arithmetic intensity, and the machine's operations per element moved."""
+
+    name: str
+    left: float
+    right: float
+
+    @property
+    def holds(self) -> bool:
+        return self.left > self.right
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.left:.1f} {'>' if self.holds else '<='} {self.right:.1f} flop/element"
+
+
+def machine_balance(profile: Profile, dtype: str, m: int, k: int, n: int) -> float | None:
+    """Return FLOPS_x / beta, with beta in elements per second."""
+    rate, bandwidth = profile.gemm_rate(dtype, m, k, n), profile.bandwidth or profile.combine_rate
+    if rate is None or bandwidth is None:
+        return None
+    return rate / (bandwidth / dtype_of(dtype).numpy.itemsize)
+
+
+def compute_bound(profile: Profile, dtype: str, m: int, k: int, n: int) -> RooflineCheck | None:
+    """Eq. 8: if it does not hold the classical product is memory-bound, and no scheme can gain."""
+    most = machine_balance(profile, dtype, m, k, n)
+    if most is None:
+        return None
+    return RooflineCheck("Eq. 8", 2.0 * m * n * k / max(m * k + n * k + m * n, 1), most)

@@ -20,8 +20,8 @@ from ..planning.machine import Machine
 from ..planning.strategy import Candidate, Parameters, Proposal, Stage
 from ..precision import ACCURATE
 from ..request import Request
+from .arrangements import SchemeStrategy
 from .chains import Chain
-from .given import SchemeStrategy
 from .packed import FAMILY, PackedStrategy
 from .pool import pool_for
 from .scheme_costs import STAGES

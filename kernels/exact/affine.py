@@ -14,7 +14,7 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from ...jit import njit
-from .rows import broadcast
+from .combine import broadcast
 
 ROW_TILES, WORDS = 6, 4
 """A register block of C: 6 tiles of 8 rows by 4 words of 64 columns, in 24 of the 32 vector registers."""

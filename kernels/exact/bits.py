@@ -114,7 +114,7 @@ class BitMatrix:
     @property
     def T(self) -> BitMatrix:  # noqa: N802  # numpy's name
         """Return the transpose of the last two dimensions, in new memory."""
-        from .transpose import transposed_words
+        from .tables import transposed_words
 
         *batch, rows, _ = self.shape
         out = np.zeros((*batch, self.cols, words_of(rows)), np.uint64)

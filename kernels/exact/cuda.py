@@ -21,7 +21,6 @@ from .bits import words_of
 from .gf2 import bit_core
 from .schemes import ExactChain, LevelOf, grid_of, known_levels
 from .strategy import SCHEME, ExactStrategy, chain_of, max_abs_of
-from .tensor_sums import TensorMemory, TensorSums
 from .tensors import (
     FUSED,
     VENDOR,
@@ -30,6 +29,8 @@ from .tensors import (
     DigitTensorLeaf,
     FloatTensorLeaf,
     IntegerTensorCore,
+    TensorMemory,
+    TensorSums,
     require_int64,
 )
 
@@ -59,7 +60,18 @@ class CudaExact(ExactStrategy):
     """
 
     def chains(self, request: Request, machine: Machine) -> Iterator[ExactChain]:
-        return _chains(request) if request.dtype == BITS else iter(())
+        """See `ExactStrategy.chains`: schemes with the least prices, 2x2x2 below them, blocks that fill a GPU."""
+        if request.dtype != BITS:
+            return
+        assert request.ring is not None
+        known, ring = known_levels(request.ring, catalogue_state()), request.ring
+        fit = [level for level in known if _least(request, (level,)) >= LEAST_BLOCK]
+        fit.sort(key=lambda level: bit_costs(_bit_core(request.shape, ExactChain((level,), ring), FUSED))[2])
+        fit = fit[:PROPOSED]
+        below = [level for level in known if level.grid == (2, 2, 2)]
+        for levels in [(one,) for one in fit] + [(one, other) for one in fit for other in below]:
+            if _least(request, levels) >= LEAST_BLOCK:
+                yield ExactChain(levels, ring)
 
     def refuses(self, request: Request) -> str | None:
         bits = request.dtype == BITS
@@ -122,19 +134,6 @@ def _integer_core(
     return DigitTensorLeaf(sizes, ring, bounds)
 
 
-def _chains(request: Request) -> Iterator[ExactChain]:
-    """Yield schemes with the least prices, and 2x2x2 below them, with blocks that fill a GPU."""
-    assert request.ring is not None
-    known, ring = known_levels(request.ring, catalogue_state()), request.ring
-    fit = [level for level in known if _least(request, (level,)) >= LEAST_BLOCK]
-    fit.sort(key=lambda level: bit_costs(_bit_core(request.shape, ExactChain((level,), ring), FUSED))[2])
-    fit = fit[:PROPOSED]
-    below = [level for level in known if level.grid == (2, 2, 2)]
-    for levels in [(one,) for one in fit] + [(one, other) for one in fit for other in below]:
-        if _least(request, levels) >= LEAST_BLOCK:
-            yield ExactChain(levels, ring)
-
-
 def _least(request: Request, levels: tuple[LevelOf, ...]) -> float:
     return min(size / parts for size, parts in zip(request.shape, grid_of(levels), strict=True))
 
@@ -165,9 +164,10 @@ def integer_costs(core: IntegerTensorCore) -> tuple[str, float, float, float]:
         reduced = m * n * (PRICES.reduced + PRICES.reduced_again * parts) if core.ring.modulus else 0.0
         seconds = flops / PRICES.float64 + moved / PRICES.converted + reduced + PRICES.launched
         return "product in float64", flops, moved, seconds
-    (stage,) = core.stages(1)
-    seconds = stage.flops / PRICES.int8_vendor + stage.bytes / PRICES.split + PRICES.launched
-    return stage.name, stage.flops, stage.bytes, seconds
+    digits, flops = core.digits, 2.0 * m * k * n * core.digits**2
+    moved = (8.0 + digits) * (m * k + k * n) + (8.0 + 12.0 * (2 * digits - 1)) * m * n
+    seconds = flops / PRICES.int8_vendor + moved / PRICES.split + PRICES.launched
+    return f"products of {digits} digits", flops, moved, seconds
 
 
 STRATEGIES = CudaExact("leaf", baseline=True), *(CudaExact(name) for name in ("kernel", "digits", "scheme"))

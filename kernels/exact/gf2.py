@@ -11,11 +11,12 @@ import numpy as np
 
 from ..arrays import Sizes
 from ..codegen.host import has_features
+from ..cpu.executor import Core
 from ..cpu.threads import parallel_rows
 from ..cpu.workspace import Arena, aligned
 from ..planning.strategy import Stage
 from .bits import LINE_WORDS, Words, words_of
-from .floats import ArraySums
+from .integers import ArraySums
 from .level import ExactLevel, LevelArithmetic
 from .schemes import RingMaps
 
@@ -40,8 +41,8 @@ OF_A_THREAD = 1 << 34
 
 
 @dataclass(frozen=True)
-class BitLeaf:
-    """One product m x k x n of words, by `kernel`; a `StagedCore`."""
+class BitLeaf(Core):
+    """One product m x k x n of words, by `kernel`."""
 
     sizes: Sizes
     kernel: str

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arrays import Array, Sizes
+from ..cpu.executor import Core
 from ..cpu.threads import parallel_rows, parallel_tasks
 from ..cpu.workspace import aligned
 from ..planning.strategy import Stage
@@ -58,8 +59,8 @@ class LevelArithmetic(ABC):
 
 
 @dataclass(frozen=True)
-class ExactLevel:
-    """One level of a scheme, and all below it; a `StagedCore`, of arrays or of tensors.
+class ExactLevel(Core):
+    """One level of a scheme, and all below it, of arrays or of tensors.
 
     Sums of blocks are stored as slabs, then multiplied, then the products are summed: each step reads every block once.
     Threads share every sum; each product is computed by one thread. `bound` is the largest magnitude of an element of
@@ -121,7 +122,7 @@ class ExactLevel:
         return own + max(padded, min(threads, self.level.rank) * aligned(self.inner.workspace(1)))
 
     def compile(self) -> None:
-        """See `StagedCore.compile`: for arrays; the kernels of tensors are compiled at the first run."""
+        """See `Core.compile`: for arrays; the kernels of tensors are compiled at the first run."""
         self.inner.compile()
         index, matrix, place = np.zeros(2, np.int64), np.zeros((1, 1), self.dtype), corners(1, 1, 1, 1)
         empty = ExactMap(index, index, np.zeros(1, np.int64))

@@ -65,7 +65,7 @@ def centre_row(row, modulus, out):
 
 @njit(nogil=True)
 def single_modulo(product, modulus, out):
-    """Convert a row of residues from `combine.reduce_row`, of magnitude at most modulus, to 0 <= c < modulus."""
+    """Convert a row of residues from `combine.reduce_rows`, of magnitude at most modulus, to 0 <= c < modulus."""
     for j in range(len(out)):
         x = np.int64(product[j])
         x = x + modulus if x < 0 else x

@@ -1,4 +1,7 @@
-"""GF(2) products by tables of sums of rows: the method of the four Russians, for any processor."""
+"""Compiled code over GF(2) for any processor: products by tables of sums of rows, and transpositions.
+
+The products are by the method of the four Russians; 64 x 64 bits are transposed at a time.
+"""
 
 from __future__ import annotations
 
@@ -59,3 +62,31 @@ def multiply_tables(a, b, c, first, last):
                     total = table[0, t0, w] ^ table[1, t1, w] ^ table[2, t2, w] ^ table[3, t3, w]
                     total ^= table[4, t4, w] ^ table[5, t5, w] ^ table[6, t6, w] ^ table[7, t7, w]
                     c[i, start + w] ^= total
+
+
+@njit(nogil=True)
+def transposed_words(words, out):
+    """Write the transpose of words (rows, col words) to out (cols, row words), which must be zero before.
+
+    Source: Warren, Hacker's Delight, section 7-3: halves of 32, 16, ..., 1 bits are swapped.
+    """
+    rows, width = words.shape
+    cols = out.shape[0]
+    block = np.empty(64, np.uint64)
+    for i in range(0, rows, 64):
+        for word in range(width):
+            for r in range(64):
+                block[r] = words[i + r, word] if i + r < rows else np.uint64(0)
+            half, mask = np.uint64(32), np.uint64(0x00000000FFFFFFFF)
+            for level in range(6):
+                step = 32 >> level
+                for start in range(0, 64, 2 * step):
+                    for r in range(start, start + step):
+                        # The upper bits of row r are swapped with the lower ones of row r + step.
+                        moved = ((block[r] >> half) ^ block[r + step]) & mask
+                        block[r] ^= moved << half
+                        block[r + step] ^= moved
+                half >>= np.uint64(1)
+                mask ^= mask << half
+            for r in range(min(64, cols - 64 * word)):
+                out[64 * word + r, i // 64] = block[r]

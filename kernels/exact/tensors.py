@@ -1,6 +1,8 @@
 """Cores of exact products of tensors on a GPU: int8 with the parity taken and levels above it, float64, 8-bit digits.
 
-Bits are int64 words as in `BitMatrix`; integers are int64. Measured rates: `cuda`.
+And the sums of blocks of such levels, and their memory.
+
+Bits are int64 words as in `BitMatrix`, which kernels view as int32; integers are int64. Measured rates: `cuda`.
 """
 
 from __future__ import annotations
@@ -9,14 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ...errors import PlanError
 from ..arrays import Sizes, Tensor, torch
 from ..cuda.int8 import LEAST_ROWS, TILE, launch_int8
-from ..planning.strategy import Stage
 from ..ring import ExactRing
 from .bits import words_of
-from .floats import FloatLeaf
-from .level import ExactLevel
+from .integers import FloatLeaf
+from .level import Blocks, ExactLevel, LevelArithmetic, Pair
+from .schemes import ExactMap
 
 VENDOR, FUSED = "vendor", "fused"
 """Products of bytes: by torch._int_mm followed by the parities, or by our kernel, which writes one bit per element."""
@@ -26,11 +30,6 @@ def _tiles(size: int, tile: int) -> int:
     return -(-size // tile)
 
 
-def _words(x: Tensor) -> Tensor:
-    """View the words as int32, two each."""
-    return x.view(torch.int32)
-
-
 def pack(elements: Tensor) -> Tensor:
     """Return the words (rows, words) int64 of a matrix (rows, cols) of integers or bool, taken modulo 2."""
     elements = elements.view(torch.uint8) if elements.dtype == torch.bool else elements
@@ -38,12 +37,12 @@ def pack(elements: Tensor) -> Tensor:
     rows, cols = elements.shape
     made = elements.new_zeros((rows, words_of(cols)), dtype=torch.int64)
     if made.numel():
-        _pack(elements, _words(made), rows, cols)
+        _pack(elements, made.view(torch.int32), rows, cols)
     return made
 
 
 def _pack(elements: Tensor, out: Tensor, rows: int, cols: int) -> None:
-    from .triton_bits import pack_parity
+    from .triton_kernels import pack_parity
 
     grid, width = (_tiles(rows, 16), _tiles(out.shape[1], 4)), out.shape[1]
     pack_parity[grid](elements, out, rows, cols, elements.stride(0), width, out.stride(0), R=16, W=4, num_warps=4)
@@ -51,9 +50,9 @@ def _pack(elements: Tensor, out: Tensor, rows: int, cols: int) -> None:
 
 def unpack(words: Tensor, cols: int, padded: int = 0, turned: bool = False) -> Tensor:
     """Return the elements of words (rows, words) as int8 (rows, cols), zero-padded to `padded` rows, or transposed."""
-    from .triton_bits import unpack_bits
+    from .triton_kernels import unpack_bits
 
-    source = _words(words if words.stride(-1) == 1 else words.contiguous())
+    source = (words if words.stride(-1) == 1 else words.contiguous()).view(torch.int32)
     rows, width = source.shape
     padded = max(rows, padded)
     out = words.new_empty((32 * width, padded) if turned else (padded, 32 * width), dtype=torch.int8)
@@ -86,7 +85,7 @@ class BitTensorLeaf:
         """See `Core.run`; all are of words."""
         (m, _, _), (rows, k, n) = self.sizes, self._padded
         left, right = unpack(a, k, rows), unpack(b, n, k, turned=True)
-        target = _words(out)
+        target = out.view(torch.int32)
         if self.method == VENDOR:
             _pack(torch._int_mm(left, right.t()), target, m, n)
         else:
@@ -175,7 +174,7 @@ class DigitTensorLeaf:
 
     def run(self, a: Tensor, b: Tensor, out: Tensor, memory: Any = None, threads: int = 1) -> None:
         """See `Core.run`; all are int64."""
-        from .triton_digits import join_digits, split_digits
+        from .triton_kernels import join_digits, split_digits
 
         (m, k, n), (rows, cols), count, modulus = self.sizes, self._padded, self.digits, self.ring.modulus
         terms = 2 * count - 1
@@ -205,13 +204,6 @@ class DigitTensorLeaf:
                 sums, out, m, n, rows, cols, out.stride(0), modulus, ADD=start > 0, TERMS=terms, R=16, C=64, num_warps=4
             )
 
-    def stages(self, times: int) -> list[Stage]:
-        """Return the cost of `times` runs, without seconds."""
-        (m, k, n), digits = self.sizes, self.digits
-        flops = 2.0 * times * m * k * n * digits**2
-        moved = times * ((8.0 + digits) * (m * k + k * n) + (8.0 + 12.0 * (2 * digits - 1)) * m * n)
-        return [Stage(f"products of {digits} digits", flops, moved, product=self.sizes)]
-
 
 def centred(x: Tensor, modulus: int) -> Tensor:
     """Return residues of least magnitude, or x itself without a modulus."""
@@ -235,3 +227,55 @@ def require_int64(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dt
         raise PlanError(f"out_dtype {out_dtype} is computed on a processor; move the operands there")
     if not ring.modulus and sizes[1] * bounds[0] * bounds[1] >= 1 << 63:
         raise PlanError("elements can exceed int64 on a GPU; move the operands to a processor, or state max_abs")
+
+
+HEIGHT, WIDTH = 16, 128
+"""Rows and words of 32 bits of a block that one program sums."""
+
+
+@dataclass(frozen=True)
+class TensorMemory:
+    """torch's allocator, used as an `Arena`."""
+
+    device: Any
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Tensor:
+        """Return an uninitialised tensor."""
+        return torch.empty(shape, dtype=getattr(torch, dtype.name), device=self.device)
+
+    def rest(self) -> TensorMemory:
+        """Return the memory itself: it does not end."""
+        return self
+
+    def split(self, count: int, nbytes: int) -> list[TensorMemory]:
+        """Return the memory of so many workers."""
+        return [self] * count
+
+
+@dataclass(frozen=True)
+class TensorSums(LevelArithmetic):
+    """Words over GF(2), whose sums are XORs.
+
+    Sums of words move an eighth of the bytes that byte elements would; only the operands of one product are unpacked.
+    """
+
+    dtype = np.dtype(np.int64)
+    pads = False
+
+    def width(self, cols: int) -> int:
+        return words_of(cols)
+
+    def combine(self, role: int, sums: ExactMap, source: Blocks, target: Blocks, block: Pair, threads: int) -> None:
+        from .triton_kernels import sum_blocks
+
+        (x, froms), (y, tos), (rows, words) = source, target, block
+        # In words of 32 bits.
+        x, y = (x if x.stride(-1) == 1 else x.contiguous()).view(torch.int32), y.view(torch.int32)
+        unit, cols = np.array([1, 2]), 2 * words
+        index = (sums.starts, *(froms[sums.places] * unit).T, *(tos * unit).T)
+        starts, tops, lefts, *ends = (torch.from_numpy(places.copy()).to(y.device) for places in index)
+        sum_blocks[-(-cols // WIDTH), -(-rows // HEIGHT), len(tos)](
+            *(x, y, starts, tops, lefts, *ends, rows, cols, *x.shape, x.stride(0), *y.shape, y.stride(0)),
+            **{"R": HEIGHT, "W": WIDTH},
+            num_warps=4,
+        )

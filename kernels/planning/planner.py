@@ -1,12 +1,13 @@
-"""Planning of a request: enumerate, bound, price, check limits, rank."""
+"""Planning of a request: enumerate, bound, price, check limits, rank; and the candidates that are worth measuring."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import itemgetter
+from typing import Any, Protocol
 
 from ...errors import PlanError, unknown_name
 from ..request import Request
@@ -82,14 +83,13 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
     Raises:
         PlanError: no candidate can run the request within its limits, or there is no such strategy.
     """
-    name, _, method = (strategy or "").partition(":")
-    only = _named(request, strategies, name or None)
+    only, method = _named(request, strategies, strategy)
     if strategy is not None and not request.is_empty:
         return _by_strategy(request, machine, only, _baseline_or_none(request, machine, strategies), method)
     baseline = baseline_plan(request, machine, strategies)
     if machine.wisdom is not None and (known := _measured(request, machine, strategies)):
         return known
-    if reason := NOTHING if request.is_empty else smallness(request.family, request):
+    if reason := NOTHING if request.is_empty else smallness(request):
         return Decision(request, machine, baseline, baseline, (), (), reason)
     search = _Search(request, machine, only, baseline)
     best = search.best(request)
@@ -120,8 +120,7 @@ def decide_among(
     Raises:
         PlanError: no candidate can run; the message gives every reason.
     """
-    strategy, _, method = (strategy or "").partition(":")
-    chosen = _named(request, strategies, strategy or None)
+    chosen, method = _named(request, strategies, strategy)
     plans: list[Plan] = []
     refused: list[tuple[str, str]] = []
     free = cache(machine.free_bytes)
@@ -202,15 +201,14 @@ def _baseline_or_none(request: Request, machine: Machine, strategies: Strategies
         return None
 
 
-def _named(request: Request, strategies: Strategies, name: str | None) -> Strategies:
-    """Return the strategies of the request's family, or the one of a name."""
-    family = request.family
-    found = {key: strategy for key, strategy in strategies.items() if strategy.family == family}
-    if name is None:
-        return found
-    if not (named := {key: strategy for key, strategy in found.items() if strategy.name == name}):
-        raise unknown_name(f"{family} strategy", name, sorted({strategy.name for strategy in found.values()}))
-    return named
+def _named(request: Request, strategies: Strategies, text: str | None) -> tuple[Strategies, str]:
+    """Return the strategies of the request's family, or the one that a text names, and the method that it names."""
+    name, _, method = (text or "").partition(":")
+    found = {key: strategy for key, strategy in strategies.items() if strategy.family == request.family}
+    named = {key: strategy for key, strategy in found.items() if name in ("", strategy.name)}
+    if name and not named:
+        raise unknown_name(f"{request.family} strategy", name, sorted({strategy.name for strategy in found.values()}))
+    return named, method
 
 
 def _by_strategy(request: Request, machine: Machine, only: Strategies, baseline: Plan | None, method: str) -> Decision:
@@ -376,3 +374,54 @@ def _slower(plan: Plan, best: Plan) -> str:
 def _work(stages: Sequence[Stage]) -> tuple[float, float]:
     """Return the arithmetic operations and the bytes moved."""
     return sum(stage.flops for stage in stages), sum(stage.bytes for stage in stages)
+
+
+TOP = 6
+"""Default number of candidates measured in addition to the baseline."""
+
+WITHIN = 1.15
+"""Candidates are measured if their predicted seconds are at most this multiple of the baseline's."""
+
+
+class Bench(Protocol):
+    """Operands, checks and interleaved timing of calls on one device."""
+
+    def operands(self, request: Request, seed: int) -> tuple[Any, Any, Any]:
+        """Return random A and B, and an array for C, with the request's layouts and structures."""
+
+    def errors(self, request: Request, a: Any, b: Any) -> Callable[[Any], float]:
+        """Return a function from C = A B to its relative Frobenius error on some rows; their reference is stored."""
+
+    def interleaved(self, calls: Mapping[str, Callable[[], object]], rounds: int) -> Mapping[str, Sequence[float]]:
+        """Measure the seconds of every call, interleaved: each once per round, after an untimed round."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One measured candidate: its plan, median seconds and ratio to the fastest library (above 1: faster)."""
+
+    plan: Plan
+    seconds: float
+    ratio: float
+    quartiles: tuple[float, float]
+    error: float
+
+
+def candidates(request: Request, machine: Machine, strategies: Strategies, top: int = TOP) -> list[Plan]:
+    """Return the baseline's plans, one a library, and those of the `top` best candidates by prediction that can run."""
+    unwise = replace(machine, wisdom=None)
+    plans = vendor_plans(request, unwise, strategies)
+    most = len(plans) + top
+    decision = decide(request, unwise, strategies)
+    baseline = decision.baseline
+    for proposal in decision.proposals:
+        if len(plans) >= most or (baseline.seconds and proposal.bound > WITHIN * baseline.seconds):
+            break
+        candidate = proposal.candidate
+        if any(plan.candidate == candidate for plan in plans):
+            continue
+        strategy = strategies[candidate.family, candidate.strategy]
+        found = plan_candidate(strategy, candidate, request, unwise)
+        if isinstance(found, Plan) and (request.max_workspace is not None or not exceeds_kept(found.workspace, unwise)):
+            plans.append(found)
+    return plans

@@ -239,13 +239,6 @@ class BaseStrategy(ABC):
         price = sum(math.nan if stage.seconds is None else stage.seconds for stage in stages)
         return Proposal(price * (1 - 1e-9), candidate)
 
-    def workspace_reason(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """Return the reason why a run does not fit the request's workspace, or None."""
-        most = request.max_workspace
-        if most is None or self.workspace(candidate, request, machine) <= most:
-            return None
-        return f"needs more than the {most} bytes of workspace allowed"
-
 
 _registered: dict[tuple[str, str, str], Strategy] = {}
 _NEEDED = ("device", "family", "name", "baseline")

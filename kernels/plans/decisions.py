@@ -46,8 +46,7 @@ def decision_for(
         PlanError, VerificationError: as `matmul`.
     """
     from ..planning.planner import decide, decide_among
-    from .families import check_device_of, machine_for, strategies
-    from .removed import check_not_removed
+    from .families import check_device_of, check_not_removed, machine_for, strategies
 
     if effort not in (PREDICT, "measure"):
         raise PlanError(f'effort must be "predict" or "measure", not {effort!r}')
@@ -226,7 +225,7 @@ def _sources(request: Request, scheme: SchemeLike | Sequence[Any], levels: int) 
         from ..causal.candidates import named_sources
 
         return named_sources(scheme, request.triangle)
-    from ..dense.given import given
+    from ..dense.arrangements import given
 
     return list(given(_by_level(scheme, _proven), levels))
 

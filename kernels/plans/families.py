@@ -1,4 +1,4 @@
-"""The strategies of the devices, including registered ones, and the machine of a request."""
+"""The strategies of the devices, including registered ones, those that were removed, and the machine of a request."""
 
 from __future__ import annotations
 
@@ -13,17 +13,8 @@ from ..request import Request
 
 DEVICES = ("cpu", "cuda")
 
-MODULES = {
-    "cpu": {
-        "dense": "dense.cpu",
-        "causal": "causal.cpu",
-        "masked": "causal.masks",
-        "structured": "structured.cpu",
-        "exact": "exact.cpu",
-    },
-    "cuda": {"dense": "dense.cuda", "causal": "causal.cuda", "structured": "structured.cuda", "exact": "exact.cuda"},
-}
-"""The modules whose STRATEGIES are those of a device and family, as `Request.family` names it."""
+FOLDERS = {"dense": "dense", "causal": "causal", "masked": "causal", "structured": "structured", "exact": "exact"}
+"""The folders by family, as `Request.family` names it: STRATEGIES of a device are in the module of its name there."""
 
 
 def strategies(device: str, family: str | None = None) -> Strategies:
@@ -37,8 +28,8 @@ def strategies(device: str, family: str | None = None) -> Strategies:
 
 @lru_cache(maxsize=16)
 def _own(device: str, family: str | None) -> dict[tuple[str, str], Strategy]:
-    names = (module for name, module in MODULES.get(device, {}).items() if family in (None, name))
-    every = (one for name in names for one in import_module(f"...{name}", __name__).STRATEGIES)
+    folders = dict.fromkeys(folder for name, folder in FOLDERS.items() if family in (None, name) and device in DEVICES)
+    every = (one for folder in folders for one in import_module(f"...{folder}.{device}", __name__).STRATEGIES)
     return {(strategy.family, strategy.name): strategy for strategy in every}
 
 
@@ -73,9 +64,51 @@ def machine_for(request: Request, measure: bool = True) -> Machine:
 
         return cuda_machine()
     if request.ring is not None:
-        from ..exact.rates import exact_machine
+        from ..exact.cpu import exact_machine
 
         return exact_machine(request, measure)
     from ..cpu.machine import cpu_machine
 
     return cpu_machine(request.dtype)
+
+
+REMOVED = {
+    ("cuda", "dense", "scheme:fused"): "scheme:stack",
+    ("cuda", "dense", "scheme:loop"): "scaled-half",
+    **{("cuda", "dense", name): "fp8-vendor" for name in ("fp8-scheme", "fp8-blocked")},
+    **{("cuda", "exact", f"scheme:{method}"): "digits" for method in ("float64", "digits")},
+    ("cuda", "exact", "scheme:vendor"): "scheme",
+    ("cpu", "dense", "scheme:depth-first"): "scheme:loop",
+    ("cpu", "dense", "naive"): "scheme",
+    ("cuda", "causal", "halving"): "strips",
+    ("cpu", "causal", "halving"): "strips",
+    ("cuda", "structured", "partial"): "tiled",
+    ("cuda", "structured", "compiled"): "strided",
+    ("cuda", "structured", "scheme"): "strided",
+    **{(device, "structured", name): "strided" for device in ("cpu", "cuda") for name in ("permuted", "quantized")},
+    **{("cuda", "structured", name): "strided" for name in ("bmm", "einsum", "bsr", "csr")},
+    **{("cpu", "structured", name): "slabs" for name in ("bmm", "einsum", "bsr", "csr")},
+}
+"""Strategies that were measured and lost: the replacement by device, family and name (with its method, if only the
+method was removed). docs/benchmarks/removed.md has the figures.
+"""
+
+
+def check_not_removed(strategy: str | None, request: Request) -> None:
+    """Check that a strategy, as "scheme" or "scheme:tasks", was not removed; a registered one of its name is accepted.
+
+    Raises:
+        PlanError: it was removed; the message names the replacement.
+    """
+    if strategy is None:
+        return
+    if reason := removal_of(strategy, request.family, request.device):
+        raise PlanError(reason)
+
+
+def removal_of(strategy: str, family: str, device: str) -> str | None:
+    """Return the reason why a strategy is refused, with its replacement; None if it was not removed."""
+    instead = REMOVED.get((device, family, strategy))
+    if instead is None or (family, strategy.partition(":")[0]) in registered(device):
+        return None
+    return f"strategy {strategy} was removed: others are faster (docs/benchmarks/removed.md); use {instead}"

@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from ...errors import PlanError, VerificationError
-from ..planning.candidates import TOP, Bench, Tuned, candidates
 from ..planning.machine import Machine
+from ..planning.planner import TOP, Bench, Tuned, candidates
 from ..planning.strategy import Plan
 from ..planning.wisdom import WisdomRecord, keep_record
 from ..request import Request
@@ -82,7 +82,7 @@ BENCHES = {
     (False, True): ("cpu.bench", "CpuBench"),
     (False, False): ("cuda.bench", "CudaBench"),
     (True, True): ("exact.bench", "ExactBench"),
-    (True, False): ("exact.tensor_bench", "ExactTensorBench"),
+    (True, False): ("exact.bench", "ExactTensorBench"),
 }
 """The module and class of a bench: of exact products or of others, on a processor or on a GPU."""
 

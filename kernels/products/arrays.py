@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ...errors import PlanError
-from ..arrays import Matrix
+from ..arrays import Array, Matrix
 from ..cpu.threads import blas_limit, thread_count
 from ..learning import allowed
 from ..out import check_out
@@ -100,6 +100,20 @@ def repeated(a: Matrix, b: Matrix, out: Matrix | None, limited: bool) -> Matrix 
         return None  # the caller builds the request, whose lesson then runs the library's product
 
 
+def request_for(a: Array, b: Array, **fields: Any) -> Request:
+    """Return the request of two arrays, or of two tensors of a GPU in torch's present precision.
+
+    Raises:
+        PlanError: the operands do not multiply, see `Request.of`.
+    """
+    if isinstance(a, np.ndarray):
+        return Request.of(a, b, **fields)
+    from ..cuda.dtypes import precision_of
+    from ..cuda.requests import request_of
+
+    return request_of(a, b, precision_of(a), **fields)
+
+
 def multiply(
     a: Matrix,
     b: Matrix,
@@ -107,28 +121,25 @@ def multiply(
     levels: int | None = None,
     out: Matrix | None = None,
     *,
-    max_error: float | None = None,
-    max_workspace: int | None = None,
-    max_abs: int | None = None,
     strategy: str | None = None,
     effort: str = PREDICT,
+    **limits: Any,
 ) -> Matrix:
-    """See `lcma.matmul`, for arrays."""
+    """See `lcma.matmul`, for arrays; `limits` are `max_error`, `max_workspace` and `max_abs`."""
     automatic = isinstance(scheme, str) and scheme == AUTO and levels is None and strategy is None
-    unlimited = max_error is None and max_workspace is None and max_abs is None
+    unlimited = all(limit is None for limit in limits.values())
     if automatic and unlimited and not _has_plans(a, b):
         return _by_numpy(a, b, out)
-    request = Request.of(a, b, out, max_error=max_error, max_workspace=max_workspace, max_abs=max_abs)
+    request = Request.of(a, b, out, **limits)
     classical = levels == 0 or (not is_single(scheme) and isinstance(scheme, Sequence) and not scheme)
     if classical and strategy is None:
-        if max_abs is None:
+        if request.max_abs is None:
             return np.matmul(a, b, out=out)
         scheme, levels, strategy = AUTO, None, "vendor"
     if isinstance(scheme, str) and scheme == AUTO and (joined := _joined_rows(a, b, out)) is not None:
         # All matrices of a share b: their rows are joined to one product.
-        limits = {"max_error": max_error, "max_workspace": max_workspace, "max_abs": max_abs}
         other = b.reshape(b.shape[-2:])
-        product = multiply(joined, other, scheme, levels, strategy=strategy, effort=effort, **cast(Any, limits))
+        product = multiply(joined, other, scheme, levels, strategy=strategy, effort=effort, **limits)
         return product.reshape(*a.shape[:-1], b.shape[-1])
     if automatic and unlimited and effort == PREDICT and learns(request):
         learning = learning_executor(request, wait=False)

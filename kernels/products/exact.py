@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from ..arrays import Tensor, torch
+from ..arrays import Tensor, is_tensor, torch
 from ..codegen.certified import SchemeLike
 from ..exact.bits import BitMatrix
 from ..exact.integers import overflow_reason
@@ -30,13 +29,11 @@ def exact_matmul(
     levels: int | None = None,
     out: Any = None,
     *,
-    max_workspace: int | None = None,
-    max_abs: int | None = None,
     strategy: str | None = None,
     effort: str = PREDICT,
-    out_dtype: str | None = None,
+    **limits: Any,
 ) -> Any:
-    """`lcma.matmul` in an exact ring.
+    """`lcma.matmul` in an exact ring; `limits` are `max_workspace`, `max_abs` and `out_dtype`.
 
     Raises:
         PlanError: the operands do not fit, an entry is no integer, or the result can exceed its dtype.
@@ -45,22 +42,21 @@ def exact_matmul(
     ring = exact_ring(ring)
     if levels == 0:
         scheme, levels, strategy = AUTO, None, strategy or "leaf"
-    limits: dict[str, Any] = {"max_workspace": max_workspace, "max_abs": max_abs, "out_dtype": out_dtype}
     choice: dict[str, Any] = {"scheme": scheme, "levels": levels, "strategy": strategy, "effort": effort}
-    if (torch := sys.modules.get("torch")) is not None and (torch.is_tensor(a) or torch.is_tensor(b)):
-        if torch.is_tensor(a) and torch.is_tensor(b) and a.device.type == b.device.type == "cpu":
-            if out_dtype == PYTHON:
-                raise PlanError("tensors do not hold Python integers; multiply tensor.numpy()")
-            array = None
-            if out is not None:
-                words = (2,) if out_dtype == WIDE else ()
-                check_out(out, (*matmul_shape(tuple(a.shape), tuple(b.shape)), *words), torch.int64, a.device)
-                array = out.numpy()
-            product = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, out=array, **choice, **limits)
-            return torch.from_numpy(product) if out is None else out
-        return _of_tensors(a, b, ring, out, limits, choice)
+    if is_tensor(a) or is_tensor(b):
+        if not (is_tensor(a) and is_tensor(b) and a.device.type == b.device.type == "cpu"):
+            return _of_tensors(a, b, ring, out, limits, choice)
+        if limits.get("out_dtype") == PYTHON:
+            raise PlanError("tensors do not hold Python integers; multiply tensor.numpy()")
+        array = None
+        if out is not None:
+            words = (2,) if limits.get("out_dtype") == WIDE else ()
+            check_out(out, (*matmul_shape(tuple(a.shape), tuple(b.shape)), *words), torch.int64, a.device)
+            array = out.numpy()
+        product = exact_matmul(a.detach().numpy(), b.detach().numpy(), ring, out=array, **choice, **limits)
+        return torch.from_numpy(product) if out is None else out
     if ring.modulus == 2:
-        return _over_gf2(a, b, ring, out, max_workspace, choice)
+        return _over_gf2(a, b, ring, out, limits.get("max_workspace"), choice)
     left, right = (_integers(label, x, ring) for label, x in (("a", a), ("b", b)))
     request = exact_request(left, right, ring, **limits)
     executor = executor_for(request, **choice)
@@ -151,9 +147,9 @@ def _of_tensors(
     if not (torch.is_tensor(a) and torch.is_tensor(b)) or a.device != b.device:
         raise PlanError("a and b must be tensors of one device; convert or move one")
     if ring.modulus == 2:
-        if limits["max_abs"] is not None or limits["out_dtype"] is not None:
+        if limits.get("max_abs") is not None or limits.get("out_dtype") is not None:
             raise PlanError("max_abs and out_dtype are not for GF(2); leave them out")
-        return multiply_elements(a, b, ring, out, limits["max_workspace"], **choice)
+        return multiply_elements(a, b, ring, out, limits.get("max_workspace"), **choice)
     left, right = _alike(a, b)
     request = exact_request(left, right, ring, **limits)
     return executor_for(request, **choice).run(left, right, out)

@@ -11,9 +11,8 @@ from torch import Tensor
 from ...arguments import NUMBER, need
 from ...errors import PlanError
 from ...schemes_db.masks import refuse_masks
-from ..products.rectangles import scores as causal_scores
-from ..products.rectangles import transposed_values, values
-from ..products.triangular import strategy_text
+from ..products.triangular import scores as causal_scores
+from ..products.triangular import strategy_text, transposed_values, values
 from .bilinear import is_transformed, sum_to
 from .triangular import triangular_mm
 

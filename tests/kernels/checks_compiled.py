@@ -28,8 +28,7 @@ from lcma.kernels.cuda.precompile import kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
 from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.schemes import ExactMap
-from lcma.kernels.exact.tensor_sums import TensorSums
-from lcma.kernels.exact.tensors import FUSED, VENDOR, BitTensorLeaf, DigitTensorLeaf, pack
+from lcma.kernels.exact.tensors import FUSED, VENDOR, BitTensorLeaf, DigitTensorLeaf, TensorSums, pack
 from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.ring import ExactRing
 from lcma.kernels.structured import decode, mixing, scalar, split, transposition

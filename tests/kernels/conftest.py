@@ -18,8 +18,7 @@ import pytest
 from lcma.kernels import Executor, Machine, Plan, Pool, Profile, learning, register_strategy, unregister_strategy
 from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu import machine as cpu_machine_module
-from lcma.kernels.cpu.estimate import profile_for
-from lcma.kernels.cpu.machine import cpu_machine
+from lcma.kernels.cpu.machine import cpu_machine, profile_for
 from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate, unmeasured

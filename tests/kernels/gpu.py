@@ -8,8 +8,7 @@ import lcma
 from lcma.kernels import Candidate, Machine, Request, strategies
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.estimate import h200
-from lcma.kernels.dense.arrangements import arrangements, levels_of
-from lcma.kernels.dense.given import GivenProgram
+from lcma.kernels.dense.arrangements import GivenProgram, arrangements, levels_of
 from lcma.kernels.planning.planner import Decision, decide
 from lcma.kernels.precision import fields_of
 

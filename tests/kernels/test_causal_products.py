@@ -8,7 +8,7 @@ from lcma.kernels.causal.candidates import scheme_program
 from lcma.kernels.causal.naive import triangular
 from lcma.kernels.cpu.level import Level
 from lcma.kernels.cpu.partition import CpuMethod
-from lcma.kernels.cpu.strips import has_nonzero_outside_triangle
+from lcma.kernels.cpu.triangular_products import has_nonzero_outside_triangle
 from lcma.kernels.triangular import causal_pv, causal_qk, masked_matmul, syrk, trmm
 from lcma.schemes_db.symmetry import Triangle
 

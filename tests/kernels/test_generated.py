@@ -16,7 +16,7 @@ from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
 from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
 from lcma.kernels.codegen.rows import rows_code, rows_kernel
-from lcma.kernels.cpu.blocks import Blocks
+from lcma.kernels.cpu.mapping import Blocks
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.flatten import flatten
 from lcma.schemes_db.formats import lcma_json

@@ -19,8 +19,8 @@ import lcma
 from lcma.kernels import Request, api, compile_process, contenders, decision_for, learning, machine_for
 from lcma.kernels.beside_calls import SWITCH_SECONDS
 from lcma.kernels.compile_process import CompileProcess
-from lcma.kernels.cpu.estimate import profile_for
 from lcma.kernels.cpu.level import Level
+from lcma.kernels.cpu.machine import profile_for
 from lcma.kernels.factored import factored_request
 from lcma.kernels.planning import wisdom
 from lcma.kernels.planning.cache import plan_cache

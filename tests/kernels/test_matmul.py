@@ -22,7 +22,7 @@ from lcma.errors import LcmaError
 from lcma.kernels import Pool, Prepared, Request, matmul, plan_for
 from lcma.kernels.codegen.programs import program_for
 from lcma.kernels.cpu.leaf import DEPTH, Leaf
-from lcma.kernels.cpu.slabs import Slabs
+from lcma.kernels.cpu.stores import Slabs
 from lcma.kernels.overflow import largest_allowed, reach
 from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target

@@ -12,8 +12,8 @@ from lcma.kernels import Pool, Request, decision_for, executor_for, matmul, plan
 from lcma.kernels.codegen import programs
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.programs import key_of, program_for, stored_program
-from lcma.kernels.cpu import memory, others
-from lcma.kernels.dense import chains, pool, pool_table
+from lcma.kernels.cpu import bench, machine
+from lcma.kernels.dense import chains, pool
 from lcma.kernels.dense.arrangements import levels_of
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
 from lcma.kernels.dense.scheme_costs import costs_of
@@ -31,15 +31,15 @@ def scarce(monkeypatch):
     """scarce(nbytes): so many bytes are free."""
 
     def leave(nbytes: int) -> None:
-        monkeypatch.setattr(memory, "_available", lambda: float(nbytes))
+        monkeypatch.setattr(machine, "_available", lambda: float(nbytes))
         monkeypatch.setattr(limits, "CHECKED", 1)
 
     return leave
 
 
 def test_what_is_free_is_asked_of_the_system():
-    assert 1 << 20 < memory._available() < 1 << 50
-    assert "are free" in limits.memory_shortage(1 << 60, memory.free_bytes)
+    assert 1 << 20 < machine._available() < 1 << 50
+    assert "are free" in limits.memory_shortage(1 << 60, machine.free_bytes)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ LIMITED = """
 import resource
 import numpy as np
 from lcma.kernels import matmul, plan_for, Request
-from lcma.kernels.cpu.memory import _field
+from lcma.kernels.cpu.machine import _field
 a = np.random.default_rng(0).standard_normal((1500, 1500)).astype(np.float32)
 wanted = a @ a  # OpenBLAS takes its buffers now: without them it ends the process
 small = a[:40, :40].copy()
@@ -253,26 +253,26 @@ def test_the_table_of_schemes_serves_the_next_process_until_it_is_damaged_or_the
     assert theirs.program == lcma.program_of(ours.scheme)
     flat = next(entry for entry in second.entries if entry.is_flattened)
     assert flat.program.rank == flat.scheme.rank
-    stamp = pool_table.catalogue_stamp()
+    stamp = pool.catalogue_stamp()
     turned = lcma.rotate(shipped("2x2x3-r11").scheme)
     with lcma.Catalog.open() as catalog:
         catalog.add(lcma.tensor(turned, turned), lcma.certify(lcma.tensor(turned, turned)))
-    assert pool_table.catalogue_stamp() != stamp
+    assert pool.catalogue_stamp() != stamp
     assert len(scheme_pool().entries) > len(first.entries)
-    path = pool_table._path(pool_table.catalogue_stamp())
+    path = pool._path(pool.catalogue_stamp())
     good = json.loads(path.read_text())
     changes = {"costs": good["costs"][:-1]}, {"entries": 7}, {"dominated": float("inf")}
     for damage in ("{", "[]", *(json.dumps({**good, **change}) for change in changes)):
         path.write_text(damage)
-        assert pool_table.read_table(pool_table.catalogue_stamp()) is None
+        assert pool.stored_pool(pool.catalogue_stamp()) is None
     forgetful()
     assert len(scheme_pool().entries) == len(good["entries"])
     assert json.loads(path.read_text()) == good
 
 
 def test_others_are_seen(monkeypatch):
-    busy = iter([10.0, 10.0 + 0.5 * 2.0 * (others.os.cpu_count() or 1)])
-    monkeypatch.setattr(others, "_busy_seconds", lambda: next(busy))
+    busy = iter([10.0, 10.0 + 0.5 * 2.0 * (bench.os.cpu_count() or 1)])
+    monkeypatch.setattr(bench, "_busy_seconds", lambda: next(busy))
     clock = iter([0.0, 2.0])
-    monkeypatch.setattr(others.time, "perf_counter", lambda: next(clock))
-    assert others.CpuLoadMonitor().share() == pytest.approx(0.5, abs=0.02)
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: next(clock))
+    assert bench.CpuLoadMonitor().share() == pytest.approx(0.5, abs=0.02)

@@ -10,16 +10,15 @@ import pytest
 import lcma
 from lcma.kernels import Pool, Profile, Request, api, decision_for, executor_for, finite, matmul, plan_for
 from lcma.kernels.codegen.maps import LinearMap, maps_of
+from lcma.kernels.codegen.order import schedule
 from lcma.kernels.codegen.rows import rows_kernel
-from lcma.kernels.codegen.schedule import schedule
-from lcma.kernels.cpu.blocks import Blocks
 from lcma.kernels.cpu.cost_model import CALL_SECONDS, LEVEL_SECONDS
 from lcma.kernels.cpu.machine import cpu_machine
+from lcma.kernels.cpu.mapping import Blocks
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.chains import smallest
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profile import GemmRate, unmeasured
-from lcma.kernels.planning.profiles import find_profile, published
+from lcma.kernels.planning.profile import GemmRate, find_profile, published, unmeasured
 from lcma.kernels.precision import FORMER_NAMES, NAMES, Arithmetic, arithmetic_of, fields_of
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import IS_NUMPYS, key_of

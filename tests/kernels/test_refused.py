@@ -13,7 +13,7 @@ import lcma
 from lcma.kernels import Request, decision_for, executor_for, kronecker, unregister_strategy
 from lcma.kernels.block_low_rank import LowRank
 from lcma.kernels.factored import factored_request
-from lcma.kernels.plans.removed import REMOVED, check_not_removed
+from lcma.kernels.plans.families import REMOVED, check_not_removed
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import structures_of
 from lcma.kernels.ring import exact_ring

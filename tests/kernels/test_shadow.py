@@ -10,7 +10,7 @@ import torch
 
 import lcma
 from lcma.kernels import Request, contenders, learning, plan_for, shadow
-from lcma.kernels.cpu.estimate import profile_for
+from lcma.kernels.cpu.machine import profile_for
 from lcma.kernels.planning.wisdom import stored_wisdom
 
 from ..refusal import refuses
@@ -150,9 +150,9 @@ def test_classes_of_pauses_limits_and_rings_are_not_queued_and_those_of_factors_
 
 
 def test_operands_that_take_too_much_memory_are_not_drawn(waiting, monkeypatch):
-    from lcma.kernels.cpu import memory
+    from lcma.kernels.cpu import machine
 
-    monkeypatch.setattr(memory, "free_bytes", lambda: 8.0 * SIZES[0] * SIZES[1])
+    monkeypatch.setattr(machine, "free_bytes", lambda: 8.0 * SIZES[0] * SIZES[1])
     lines = []
     assert lcma.learn(on_event=lines.append) == []
     assert len(lines) == 3

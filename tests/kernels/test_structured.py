@@ -11,9 +11,8 @@ import lcma
 from lcma.kernels import BlockMask, Dense, Pool, Request, Structure, Triangular, plan_for
 from lcma.kernels.causal.block_masks import kinds_of
 from lcma.kernels.causal.candidates import TriangularSource
-from lcma.kernels.cpu import strips
-from lcma.kernels.cpu.strips import leaf_strips, worked_fraction
-from lcma.kernels.cpu.triangular_products import HalfProduct
+from lcma.kernels.cpu import triangular_products as half_products
+from lcma.kernels.cpu.triangular_products import HalfProduct, leaf_strips, worked_fraction
 from lcma.kernels.cpu.workspace import Arena
 from lcma.kernels.exact.schemes import restored_chain
 from lcma.kernels.ranges import ranges
@@ -86,7 +85,7 @@ def test_half_products_recurse_with_their_own_scheme(run, strassen, classical, d
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("kind", [kind for kind in ProductKind if kind.half])
 def test_half_products_at_the_bottom(monkeypatch, draw, kind, shared):
-    monkeypatch.setattr(strips, "STRIP", 5)
+    monkeypatch.setattr(half_products, "STRIP", 5)
     size = 33
     part = np.triu if kind.of_upper else np.tril
     a, b = draw((size, size), "int64"), draw((size, size), "int64")

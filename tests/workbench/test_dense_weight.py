@@ -8,7 +8,7 @@ import pytest
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.factored import factored_request
 from lcma.kernels.planning.planner import decide, vendor_plans
-from lcma.kernels.planning.profiles import read_profile
+from lcma.kernels.planning.profile import read_profile
 from lcma.kernels.planning.wisdom import TimedCandidate, Wisdom, WisdomRecord, class_of, sizes_of
 from lcma.kernels.plans.families import strategies
 from lcma.kernels.request import Layout, Request

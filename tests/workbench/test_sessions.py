@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lcma.kernels.cpu.others import CpuLoadMonitor
+from lcma.kernels.cpu.bench import CpuLoadMonitor
 
 from ..docs.blocks import blocks_in, commands_of, masked, matches, shown_and_code
 

@@ -15,7 +15,7 @@ from ...kernels.cuda.fp8 import multiply_by_vendor as scaled_mm
 from ...kernels.cuda.fp8_naive import BLOCK
 from ...kernels.cuda.int8 import multiply_by_vendor, vendor_operand
 from ...kernels.cuda.machine import require_device
-from ...kernels.dense import fp8
+from ...kernels.dense.packed import FP8_VENDOR
 from ...kernels.e4m3 import LARGEST
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say, shown
@@ -59,7 +59,7 @@ def fp8_executor(sizes: Sizes) -> Any:
     Raises:
         PlanError: it cannot run here.
     """
-    return plan_for(Request(*sizes, "bfloat16", device="cuda", static="B", precision=FP8), strategy=fp8.NAME).build()
+    return plan_for(Request(*sizes, "bfloat16", device="cuda", static="B", precision=FP8), strategy=FP8_VENDOR).build()
 
 
 def fp8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
@@ -76,10 +76,10 @@ def fp8_product(sizes: Sizes, rounds: int, seed: int, say: Say) -> Figures:
     vendor = truth.error(theirs(a))
     named: dict[str, Call] = {"vendor": partial(theirs, a), "bfloat16": partial(torch.matmul, a, b)}
     ours = fp8_executor(sizes)
-    named[fp8.NAME] = partial(ours.run, a, ours.prepare(b))
+    named[FP8_VENDOR] = partial(ours.run, a, ours.prepare(b))
     calls = {name: graphed(call) for name, call in named.items()}
     figures = paired(calls, sizes, rounds, say, judge=within(truth.error, WORSE * vendor))
-    return {**figures, "ratio": figures[fp8.NAME], "error": figures["errors"][fp8.NAME]}
+    return {**figures, "ratio": figures[FP8_VENDOR], "error": figures["errors"][FP8_VENDOR]}
 
 
 def fp8_ahead(sizes: Sizes) -> None:

@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ...kernels.cpu.hardware import hardware
+from ...kernels.cpu.machine import hardware
 
 BUSY_SHARE = 0.03
 """A row is marked when other processes used more than this share of the processors."""

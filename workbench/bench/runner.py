@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from ...errors import PlanError, unknown_name
-from ...kernels.cpu.others import CpuLoadMonitor
+from ...kernels.cpu.bench import CpuLoadMonitor
 from ...kernels.cuda.precompile import compile_ahead
 from ...version import __version__
 from ..output import data_rows

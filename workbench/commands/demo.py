@@ -15,7 +15,7 @@ import numpy as np
 
 from ...home import data_folder
 from ...kernels import matmul, plan_for
-from ...kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
+from ...kernels.cpu.bench import BUSY_SHARE, CpuLoadMonitor
 from ...schemes_db import costs
 from ...schemes_db.resolve import resolve
 from ...schemes_db.shipped import shipped

@@ -11,9 +11,9 @@ import click
 
 from ...errors import LcmaError
 from ...home import cache_folder, home, writable
-from ...kernels.cpu.others import BUSY_SHARE, CpuLoadMonitor
+from ...kernels.cpu.bench import BUSY_SHARE, CpuLoadMonitor
 from ...kernels.cuda.machine import device_reason
-from ...kernels.planning.profiles import keep_profile
+from ...kernels.planning.profile import keep_profile
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.shipped import shipped, shipped_names
 from ...verify import check

@@ -15,9 +15,8 @@ from ...errors import PlanError, VerificationError
 from ...kernels import Request, plan_for
 from ...kernels.bfloat16 import converted, float32_of
 from ...kernels.cuda.requests import request_of
-from ...kernels.exact.bench import ExactBench
+from ...kernels.exact.bench import ExactBench, to_host, to_tensor
 from ...kernels.exact.bits import BitMatrix
-from ...kernels.exact.tensor_bench import to_host, to_tensor
 from ...kernels.factored import extra_bytes_for, factored_request, product_dtype
 from ...kernels.kronecker import FactoredMatrix
 from ...kernels.precision import arithmetic_of

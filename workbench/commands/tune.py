@@ -14,9 +14,9 @@ import click
 
 from ...errors import LcmaError, PlanError, SchemeFormatError
 from ...kernels import Machine, Plan, Request, decision_for, machine_for, strategies, tune
-from ...kernels.cpu.others import CpuLoadMonitor
+from ...kernels.cpu.bench import CpuLoadMonitor
 from ...kernels.cuda.bench import CudaBench
-from ...kernels.planning.candidates import Tuned, candidates
+from ...kernels.planning.planner import Tuned, candidates
 from ..bench.machine import BUSY_SHARE
 from ..help import lcma_command
 from ..options import DURATION, argument, group, option

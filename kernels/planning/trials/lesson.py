@@ -8,17 +8,48 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ....errors import PlanError
 from ...request import Request
-from .clock import Clock, Reading
 from .trial import MOST_COUNTED, SHORT, Trial, admit, affords_more, changed, choose, fail, issue, observe, widen
 
 if TYPE_CHECKING:
     from ..strategy import Executor, Operand, Plan
+
+
+Reading = Any
+"""What a clock returned for one call; its seconds may become known later."""
+
+
+class Clock(Protocol):
+    """Times calls of one device without waiting for them."""
+
+    def begin(self) -> Any:
+        """Return the start of a call."""
+
+    def end(self, began: Any) -> Reading:
+        """Return the reading of a call that began there and whose host part has returned."""
+
+    def seconds(self, reading: Reading) -> float | None:
+        """Return the seconds of a call, or None while it is not known."""
+
+
+class HostClock:
+    """The processor's own clock: calls have finished when they return."""
+
+    def begin(self) -> float:
+        return time.perf_counter()
+
+    def end(self, began: float) -> float:
+        return time.perf_counter() - began
+
+    def seconds(self, reading: float) -> float:
+        return reading
+
 
 Event = Callable[["Lesson"], None]
 
@@ -289,9 +320,9 @@ class LearningExecutor:
         contender, counts = lesson.begin()
         try:
             began = None if counts is None else _reading(lesson.clock.begin)
-            executor: Any = self._executor(contender)
-            run = executor.run if checked or not hasattr(executor, "again") else _repeated(executor)
-            result = run(a, b, out)
+            executor = self._executor(contender)
+            again = None if checked else getattr(executor, "again", None)
+            result = executor.run(a, b, out) if again is None else again(a, b)
         except BaseException as error:
             if counts is not None:
                 lesson.abandon(contender)
@@ -316,10 +347,6 @@ class LearningExecutor:
             built = self.lesson.plans[contender].for_request(self.request).build()
             found = self._executors.setdefault(contender, built)
         return found
-
-
-def _repeated(executor: Any) -> Callable[[Operand, Operand, None], Operand]:
-    return lambda a, b, _: executor.again(a, b)
 
 
 def _reading(read: Callable[[], Reading]) -> Reading | None:

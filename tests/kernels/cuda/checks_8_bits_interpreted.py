@@ -10,7 +10,7 @@ from lcma.kernels.cuda import fp8, fp8_naive
 from lcma.kernels.cuda.int8 import BY_KERNEL, launch_int8, multiply, packed_columns
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.tiles import Tile
-from lcma.kernels.dense import fp8 as strategy
+from lcma.kernels.dense import packed as strategy
 from lcma.kernels.precision import fields_of
 from lcma.kernels.request import Request
 from lcma.kernels.torch import dispatch

@@ -14,7 +14,7 @@ from lcma.kernels.cuda.float16_pairs_level import pairs_arithmetic, pairs_by_lev
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.cuda.scaled_half import FACTOR, ROUNDING, SCALED_HALF, scaled_half_product
 from lcma.kernels.cuda.tiles import Tile
-from lcma.kernels.dense.given import given
+from lcma.kernels.dense.arrangements import given
 from lcma.kernels.request import Request
 from lcma.schemes_db.resolve import resolve
 

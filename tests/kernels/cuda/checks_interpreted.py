@@ -20,7 +20,7 @@ from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.requests import request_of
-from lcma.kernels.dense.given import GivenProgram
+from lcma.kernels.dense.arrangements import GivenProgram
 from lcma.kernels.planning.cache import plan_cache
 from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.plans import families

@@ -10,7 +10,7 @@ import pytest
 import lcma
 from lcma.kernels import Machine, Profile, Request, decision_for, plan_for, strategies
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_order import Accumulate, Fetch, Keep, Take, ValueSum, peak_alive, steps
+from lcma.kernels.codegen.order import Accumulate, Fetch, Keep, Take, ValueSum, peak_alive, steps
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.cuda import machine
 from lcma.kernels.cuda.cost_model import CudaCostModel
@@ -19,7 +19,7 @@ from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.machine import cuda_machine
 from lcma.kernels.cuda.shape import batch_pieces, pieces_within, stack_bytes
 from lcma.kernels.dense.cuda import PRICED, CudaScheme
-from lcma.kernels.planning.profiles import find_profile
+from lcma.kernels.planning.profile import find_profile
 from lcma.kernels.ring import exact_ring
 from lcma.kernels.torch.recipe import ProductRecipe
 from lcma.workbench.bench.workloads import sample

@@ -12,7 +12,7 @@ from lcma.kernels.cuda import fp8, int8
 from lcma.kernels.cuda.fp8_naive import FLOOR, fp8_product, quantise_blocks, quantise_rows
 from lcma.kernels.cuda.int8 import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, vendor_operand
 from lcma.kernels.cuda.packed_product import packed_executor
-from lcma.kernels.dense import fp8 as strategies_of_fp8
+from lcma.kernels.dense import packed
 from lcma.kernels.e4m3 import LARGEST, decode, encode
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.planning.strategy import Candidate
@@ -97,7 +97,7 @@ def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch
         monkeypatch.setattr(torch.version, "cuda", cuda)
         reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
         assert reason == wanted or wanted in reason
-    monkeypatch.setattr(strategies_of_fp8, "on_current_gpu", lambda missing: reason)
+    monkeypatch.setattr(packed, "on_current_gpu", lambda missing: reason)
     found = decision("fp8", 8192)
     assert (found.is_baseline, found.reason) == (True, reason)
     refuses(r"compute capability 9\.x only, and this GPU has 8\.0", decision, "fp8", 8192, strategy="fp8-vendor")

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("triton")
 
 from lcma.kernels import Layout, Request, decision_for
-from lcma.kernels.dense.int8 import vendor_stages
+from lcma.kernels.dense.packed import vendor_stages
 from lcma.workbench.bench.gpu_8_bits import ANY_ENTRY, BY_ROWS, COPIED, MAX_ABS, PRODUCTS, VENDOR
 
 from ..gpu import H200

@@ -15,8 +15,17 @@ from lcma.kernels.exact.bits import BitMatrix
 from lcma.kernels.exact.gf2 import bit_core
 from lcma.kernels.exact.naive import naive_bits, naive_product
 from lcma.kernels.exact.schemes import given_chain
-from lcma.kernels.exact.tensor_sums import TensorMemory, TensorSums
-from lcma.kernels.exact.tensors import FUSED, VENDOR, BitTensorLeaf, DigitTensorLeaf, FloatTensorLeaf, pack, unpack
+from lcma.kernels.exact.tensors import (
+    FUSED,
+    VENDOR,
+    BitTensorLeaf,
+    DigitTensorLeaf,
+    FloatTensorLeaf,
+    TensorMemory,
+    TensorSums,
+    pack,
+    unpack,
+)
 from lcma.kernels.plans.decisions import executor_for
 from lcma.kernels.products.exact import exact_request, multiply_elements
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing

@@ -11,7 +11,7 @@ from lcma.kernels import Pool, Request, plan_for
 from lcma.kernels.cpu.cost_model import CpuCostModel
 from lcma.kernels.cpu.machine import cpu_machine
 from lcma.kernels.exact import gf2
-from lcma.kernels.exact.cpu import exact_core, priced_exactly
+from lcma.kernels.exact.cpu import STRATEGIES, exact_core
 from lcma.kernels.exact.gf2 import AFFINE, TABLES, BitLeaf, Bits, best_kernel, bit_core
 from lcma.kernels.exact.naive import naive_bits
 from lcma.kernels.exact.schemes import given_chain
@@ -64,7 +64,7 @@ def test_prices_of_levels_are_within_a_tenth_of_measured_times():
         request = Request(size, size, size, "bit", ring=GF2)
         chain = given_chain(scheme, 1, GF2)
         cores = exact_core(request, chain), exact_core(request, None)
-        seconds = [sum(stage.seconds for stage in priced_exactly(core, request, machine)) for core in cores]
+        seconds = [sum(stage.seconds for stage in STRATEGIES[0].priced(core, None, request, machine)) for core in cores]
         assert seconds[0] / seconds[1] == pytest.approx(ratio, rel=0.1), (size, scheme)
 
 

@@ -15,13 +15,12 @@ import lcma
 from lcma.kernels import Request, decision_for
 from lcma.kernels.cpu.workspace import empty_aligned
 from lcma.kernels.exact.combine import sum_blocks
-from lcma.kernels.exact.floats import LIMITS, float_core
-from lcma.kernels.exact.integers import IntegerCore, _limb_sum, _width
+from lcma.kernels.exact.integers import LIMITS, IntegerCore, _limb_sum, _width, float_core
 from lcma.kernels.exact.level import corners
 from lcma.kernels.exact.limbs import split_rows
 from lcma.kernels.exact.naive import naive_product, product_by_parts
 from lcma.kernels.exact.schemes import ExactMap, given_chain
-from lcma.kernels.exact.tensor_sums import TensorSums
+from lcma.kernels.exact.tensors import TensorSums
 from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.wisdom import class_of
 from lcma.kernels.request import BITS
@@ -268,7 +267,7 @@ def test_kernels_of_sums_get_all_operands_on_the_device_of_the_blocks(monkeypatc
     """A processor's memory would be refused by a GPU, and the interpreter takes anything."""
     torch = pytest.importorskip("torch")
     kernels = MagicMock()
-    monkeypatch.setitem(sys.modules, "lcma.kernels.exact.triton_bits", kernels)
+    monkeypatch.setitem(sys.modules, "lcma.kernels.exact.triton_kernels", kernels)
     blocks = torch.zeros((6, 5), dtype=torch.int64, device="meta")
     sums = ExactMap(np.array([0, 2]), np.array([0, 1]), np.array([1, 1]))
     source, target = (blocks, corners(2, 1, 3, 0)), (blocks[:3], corners(1, 1, 3, 5))
@@ -287,8 +286,7 @@ def test_digits_and_float64_compete_by_prices(ring, strategy):
 
 def test_the_bench_moves_operands_there_and_back_and_finds_wrong_entries():
     torch = pytest.importorskip("torch")
-    from lcma.kernels.exact.bench import ExactBench
-    from lcma.kernels.exact.tensor_bench import ExactTensorBench, to_host, to_tensor
+    from lcma.kernels.exact.bench import ExactBench, ExactTensorBench, to_host, to_tensor
 
     for request in (Request(5, 70, 9, "bit", ring=GF2), Request(5, 70, 9, "int64", ring=exact_ring("GF(101)"))):
         a, b, _ = ExactBench().operands(request, 0)

@@ -9,8 +9,7 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.kernels.factored import factored_request
-from lcma.kernels.planning.trials import clock
-from lcma.kernels.planning.trials.lesson import SHORT_WATCHED, WATCHED, LearningExecutor, Lesson
+from lcma.kernels.planning.trials.lesson import SHORT_WATCHED, WATCHED, HostClock, LearningExecutor, Lesson
 from lcma.kernels.planning.trials.trial import BLOCK, SHORT, admit, begun, choose, decided_by, issue, observe
 from lcma.kernels.request import Request
 from lcma.kernels.structured.chain import KroneckerSparse
@@ -34,7 +33,7 @@ class Product:
         return "product"
 
 
-class Ticks(clock.HostClock):
+class Ticks(HostClock):
     """A clock by which every call takes the same time; it keeps what was read."""
 
     def __init__(self, each):
@@ -79,7 +78,7 @@ def test_few_calls_run_or_time_a_challenger_that_has_to_wait():
 
 @pytest.mark.parametrize("part", ["begin", "end", "seconds"])
 def test_a_clock_that_fails_costs_no_product(part):
-    failing = clock.HostClock()
+    failing = HostClock()
     setattr(failing, part, fails(OSError("no clock")))
     plan = SimpleNamespace(for_request=lambda request: SimpleNamespace(build=Product), candidate="vendor")
     lesson = Lesson(Request(4, 4, 4), [plan], begun(1), failing, lambda _: None, lambda _: None)
@@ -99,7 +98,7 @@ def test_interrupted_calls_do_not_starve_a_challenger_nor_leave_later_ones_untim
             self.calls += 1
             raise KeyboardInterrupt
 
-    executor = executor_of([Works(), Interrupted()], begun(1, 2, open=False), clock.HostClock())
+    executor = executor_of([Works(), Interrupted()], begun(1, 2, open=False), HostClock())
     for _ in range(60):
         try:
             executor.run(None, None)
@@ -107,7 +106,7 @@ def test_interrupted_calls_do_not_starve_a_challenger_nor_leave_later_ones_untim
             assert executor.lesson.trial.outstanding == 0
     assert executor._executors[1].calls > 3 * BLOCK
 
-    timer = clock.HostClock()
+    timer = HostClock()
     executor = executor_of([Product()], begun(1), timer)
     timer.begin = fails(KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
@@ -122,7 +121,7 @@ def test_operands_at_fault_do_not_cost_a_contender_its_place():
     """What the leader cannot run either says nothing of the challenger."""
 
     picky = SimpleNamespace(run=fails(PlanError("these operands do not fit")))
-    executor = executor_of([picky, picky], begun(1, 2, open=False), clock.HostClock())
+    executor = executor_of([picky, picky], begun(1, 2, open=False), HostClock())
     for _ in range(12):
         refuses("do not fit", executor.run, None, None)
     assert not executor.lesson.trial.failed
@@ -141,7 +140,7 @@ def asking_lesson(seconds, device="cpu"):
                 lesson.end(contender, seconds[contender], counts)
 
     asked, plans = [], [SimpleNamespace(candidate=number) for number in range(len(seconds))]
-    lesson = Lesson(Request(*SIZES, device=device), plans[:1], begun(1), clock.HostClock(), print, asked.append)
+    lesson = Lesson(Request(*SIZES, device=device), plans[:1], begun(1), HostClock(), print, asked.append)
     call(10)
     return lesson, asked, plans, call
 

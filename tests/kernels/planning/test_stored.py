@@ -17,13 +17,11 @@ from lcma.kernels import Layout, Profile, Request, api, decision_for, strategies
 from lcma.kernels.causal.candidates import stable_scheme_names
 from lcma.kernels.cpu import bench as cpu_bench
 from lcma.kernels.cpu.bench import CpuBench
-from lcma.kernels.cpu.estimate import calibrated, estimated, profile_for
-from lcma.kernels.cpu.hardware import machine_id
+from lcma.kernels.cpu.machine import calibrated, estimated, machine_id, profile_for
 from lcma.kernels.dense.pool import SchemePool  # its module watches the catalogue, too
-from lcma.kernels.planning import cache, profiles
+from lcma.kernels.planning import cache, profile
 from lcma.kernels.planning.cache import PlanCache, plan_cache
-from lcma.kernels.planning.profile import GemmRate
-from lcma.kernels.planning.profiles import forget_profiles, keep_profile, stored_profile
+from lcma.kernels.planning.profile import GemmRate, forget_profiles, keep_profile, stored_profile
 from lcma.kernels.planning.wisdom import (
     TimedCandidate,
     Wisdom,
@@ -158,10 +156,10 @@ def test_a_damaged_profile_counts_as_none(alone, within, name, value):
 def test_a_damaged_profile_breaks_no_product_and_other_dtypes_are_estimated(alone, monkeypatch):
     assert profile_for().source == "estimated"
     path = keep_profile(mine())
-    assert path.parent == profiles.profiles_folder()
+    assert path.parent == profile.profiles_folder()
     for text in ("{}", "[]", "no", "{"):
         path.write_text(text)
-        refuses_with(lcma.SchemeFormatError, "not a machine profile", profiles.find_profile, str(path))
+        refuses_with(lcma.SchemeFormatError, "not a machine profile", profile.find_profile, str(path))
     forget_profiles()
     assert profile_for().source == "estimated"
     keep_profile(mine())
@@ -255,7 +253,7 @@ def test_what_this_process_stores_empties_it_at_once(home, change):
 OTHERS = {
     "profile": """
 from lcma.kernels import Profile
-from lcma.kernels.planning.profiles import keep_profile
+from lcma.kernels.planning.profile import keep_profile
 keep_profile(Profile("theirs", "test", source="measured"))
 """,
     "catalogue": """

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from lcma.kernels.planning.trials import shadow_queue
+from lcma.kernels import shadow
 from lcma.kernels.planning.trials.trial import (
     AGAIN,
     DRIFTED,
@@ -252,29 +252,29 @@ def test_a_second_round_is_fought_among_the_leader_and_new_contenders(later):
 
 
 def test_the_queue_has_the_latest_classes_that_were_met_twice_and_not_settled():
-    queue = shadow_queue.ShadowQueue()
+    queue = shadow.ShadowQueue()
     assert [queue.meet(one) for one in "abab"] == [False, False, True, True]
-    assert queue.meet("c", shadow_queue.LEAST_MET)
+    assert queue.meet("c", shadow.LEAST_MET)
     assert queue.waiting() == ["c", "b", "a"]
     queue.meet("a")
     assert queue.waiting() == ["a", "c", "b"]
-    queue = shadow_queue.ShadowQueue()
+    queue = shadow.ShadowQueue()
     queue.meet("a", 5)
     queue.settle("a")
     queue.settle("never met")
     assert not queue.meet("a", 5)
     assert queue.waiting() == []
     assert queue.known() == ["a"]
-    queue = shadow_queue.ShadowQueue()
-    queue.meet("a", shadow_queue.LEAST_MET)
+    queue = shadow.ShadowQueue()
+    queue.meet("a", shadow.LEAST_MET)
     queue.forget("a")
     assert queue.known() == []
     assert not queue.meet("a")
-    assert queue.meet("a", shadow_queue.LEAST_MET)
-    queue = shadow_queue.ShadowQueue()
-    for number in range(3 * shadow_queue.MOST_MET):
-        queue.meet(number, shadow_queue.LEAST_MET)
-    assert queue.waiting() == list(range(3 * shadow_queue.MOST_MET - 1, 2 * shadow_queue.MOST_MET - 1, -1))
+    assert queue.meet("a", shadow.LEAST_MET)
+    queue = shadow.ShadowQueue()
+    for number in range(3 * shadow.MOST_MET):
+        queue.meet(number, shadow.LEAST_MET)
+    assert queue.waiting() == list(range(3 * shadow.MOST_MET - 1, 2 * shadow.MOST_MET - 1, -1))
 
 
 @pytest.mark.parametrize("each", [0.001, 0.1, 1.9])
@@ -282,17 +282,17 @@ def test_shadow_calls_of_a_simulated_process_take_their_part_and_no_more(each):
     """Work without end: calls run whenever they may, all the time that the process is idle."""
     now = spent = 0.0
     while now < 4000.0:
-        now += shadow_queue.IDLE_SECONDS
-        if not shadow_queue.may_start(spent, now):
+        now += shadow.IDLE_SECONDS
+        if not shadow.may_start(spent, now):
             continue
-        while shadow_queue.may_go_on(spent, now):
+        while shadow.may_go_on(spent, now):
             spent, now = spent + each, now + each
-    assert spent <= shadow_queue.SHADOW_PART * now + shadow_queue.SHADOW_SECONDS + each
-    assert spent >= shadow_queue.SHADOW_PART * now + shadow_queue.SHADOW_SECONDS - shadow_queue.SITTING - 1.0
+    assert spent <= shadow.SHADOW_PART * now + shadow.SHADOW_SECONDS + each
+    assert spent >= shadow.SHADOW_PART * now + shadow.SHADOW_SECONDS - shadow.SITTING - 1.0
 
 
 def test_a_process_is_idle_without_products_and_other_work():
-    seconds, part, is_idle = shadow_queue.IDLE_SECONDS, shadow_queue.IDLE_PART, shadow_queue.is_idle
+    seconds, part, is_idle = shadow.IDLE_SECONDS, shadow.IDLE_PART, shadow.is_idle
     assert is_idle(False, 0.0, seconds)
     assert is_idle(False, 10.0 * part, 10.0)
     assert not is_idle(True, 0.0, 10.0)

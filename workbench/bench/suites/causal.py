@@ -17,8 +17,7 @@ from ....kernels.causal.candidates import scheme_names
 from ....kernels.causal.cuda import TWO_LEVELS
 from ....kernels.causal.naive import plain
 from ....kernels.cpu.executor import MatrixExecutor
-from ....kernels.cpu.strips import zero_outside_triangle
-from ....kernels.cpu.triangular_products import HalfProduct
+from ....kernels.cpu.triangular_products import HalfProduct, zero_outside_triangle
 from ....kernels.cuda.bench import CudaBench
 from ....kernels.cuda.dtypes import precision_of
 from ....kernels.cuda.machine import require_device

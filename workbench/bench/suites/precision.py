@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....kernels import Request, matmul, plan_for
-from ....kernels.planning.error import error_bound
+from ....kernels.planning.limits import error_bound
 from ....kernels.torch.dispatch import recipe_plan
 from ....kernels.torch.recipe import ProductRecipe
 from ....lazy import LateModule
