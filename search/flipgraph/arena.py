@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import PlanError
 from ..seeds import splitmix
-from ..terms.orbits import WHOLE_REFUSED, OrbitTerms, reversible, unfolded
+from ..terms.orbits import SymmetricTerms
 from ..terms.packed import SchemeTerms, lanes_for
-from ..terms.pairs import PairTerms
 from ..terms.rings import GF2, GF3, TERNARY
 from ..terms.ternary import TernaryTerms, canonical, with_signs
 from ..terms.words import WORD_BITS, Words
 from .constraints import make_guard
 from .orbit_flips import MAX_CUBES
-from .policy import Policy
+from .policy import WHOLE_REFUSED, Policy
 from .slots import BUCKET_BITS, SlotKind, WordArena
 from .walk import begin
 
 LINE_WORDS = 16
 """Words of two cache lines of 64 bytes, which processors prefetch in pairs."""
-
-SymmetricTerms = OrbitTerms | PairTerms
 
 
 def make_arena(start: SchemeTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None) -> WordArena:
@@ -41,19 +39,14 @@ def make_arena(start: SchemeTerms, seed: int, index: int = 0, room: int = 0, pol
 
 
 def make_orbit_arena(
-    start: SymmetricTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None, reverse: bool = False
+    start: SymmetricTerms, seed: int, index: int = 0, room: int = 0, policy: Policy | None = None
 ) -> WordArena:
-    """Create a symmetric walker at `start` with slots for at least `room` more orbits; `reverse`: orbits of both kinds.
+    """Create a symmetric walker at `start` with slots for at least `room` more orbits.
 
     Raises:
-        PlanError: more than 512 orbits or 64 cubes, a start without the symmetry of the walk, or a policy that does not
-            exist.
+        PlanError: more than 512 orbits or 64 cubes, or a policy that does not exist.
     """
-    if isinstance(start, PairTerms):
-        orbits, cubes, turns = start.words, np.zeros(0, dtype=np.uint64), 2
-    else:
-        orbits, cubes = reversible(start) if reverse else (start.orbits, start.cubes)
-        turns = 6 if reverse else 3
+    orbits, cubes, turns = start.words, start.cubes, start.order
     lanes = lanes_for(orbits.shape[1] + room)
     policy = (policy or Policy()).checked()
     if policy.orbits == "whole" and turns == 3:
@@ -124,8 +117,4 @@ def terms_in(flat: Words, arena: WordArena, start: Any) -> Any:
         return with_signs(start, rows[: 3 * start.planes], rows[-1])
     nodes, cubes = np.split(flat, [3 * WORD_BITS * len(arena.live)])
     orbits, cubes = nodes.reshape(3, -1)[:, nodes[: len(nodes) // 3] != 0], cubes[cubes != 0]
-    if isinstance(start, PairTerms):
-        return PairTerms(start.target, orbits, start.swaps)
-    if len(arena.kind.turns) == 6:
-        return unfolded(start.target, orbits, cubes)
-    return OrbitTerms(start.target, orbits, cubes)
+    return replace(start, words=orbits, cubes=cubes)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
+from ..terms.orbits import SymmetricTerms
 from ..terms.packed import PackedTerms, SchemeTerms
-from ..terms.pairs import PairTerms
 from ..terms.words import WORD_BITS
-from .arena import SymmetricTerms, make_arena, make_orbit_arena, rows_of, terms_in
+from .arena import make_arena, make_orbit_arena, rows_of, terms_in
 from .constraints import make_guard
 from .policy import Policy
 from .slots import BEST, FLIPS, STATE, STEPS, WordArena
@@ -110,14 +110,14 @@ class OrbitWalker(ArenaWalker):
     """A walker on schemes with a symmetry: a flip changes the terms of an orbit, two, three or six, at a time.
 
     Raises:
-        PlanError: the start does not have the symmetry of the walk, or the policy has bounds or fixed terms.
+        PlanError: the start does not fit, or the policy has bounds or fixed terms.
     """
 
-    def __init__(self, start: SymmetricTerms, seed: int, index: int, policy: Policy, reverse: bool = False) -> None:
+    def __init__(self, start: SymmetricTerms, seed: int, index: int, policy: Policy) -> None:
         if policy.guarded or policy.keep:
             raise PlanError("a symmetric walk has no bounds: leave chance, full, nonzeros and keep as they are")
-        room = policy.margin // (2 if isinstance(start, PairTerms) else 3) + 1
-        super().__init__(make_orbit_arena(start, seed, index, room, policy, reverse), start, policy)
+        room = policy.margin // (2 if start.order == 2 else 3) + 1
+        super().__init__(make_orbit_arena(start, seed, index, room, policy), start, policy)
 
     def terms(self) -> PackedTerms:
         terms: PackedTerms = super().terms().packed()

@@ -19,9 +19,10 @@ ANY_NONZEROS = 64
 COSTS = ("", "full")
 """Costs of a term in addition to the rank: none, or 1 if it is a full product."""
 
-
 ORBITS = ("any", "whole")
 """Orbits of a walk with cyclic shift and reversal: of any size, or no reduction of orbits of six terms."""
+
+WHOLE_REFUSED = "whole orbits are those of walks flip-c3z2 and flip-z2: leave orbits out, or take one of them"
 
 
 class Selection(NamedTuple):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
 from ..basis.shears import half_masks
 from ..terms.involution import Swaps, parse_swaps
-from ..terms.orbits import OrbitTerms
+from ..terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
 from ..terms.packed import PackedTerms
 from ..terms.pairs import PairTerms
 from ..terms.ternary import TermsModulo3, TernaryTerms
@@ -73,11 +72,9 @@ PAIRS = "flip-z2"
 """The walk on schemes that are invariant under an involution; with the numbers of its swaps after a colon."""
 
 
-def packs(kind: Any, naive: Callable[[Target], WalkTerms] | None = None, **of: Any) -> Pack:
+def packs(kind: Any, **of: Any) -> Pack:
     """Return the function that converts a scheme to terms of a kind, or a target to naive ones."""
-    return lambda target, scheme: (
-        (naive or kind.naive)(target, **of) if scheme is None else kind.from_scheme(scheme, **of)
-    )
+    return lambda target, scheme: kind.naive(target, **of) if scheme is None else kind.from_scheme(scheme, **of)
 
 
 def register_walk(name: str, make: MakeWalker, pack: Pack | None = None, policy: Policy | None = None) -> None:
@@ -147,7 +144,7 @@ def _walk(name: str) -> _Walk:
     walk = _WALKS[kind]
     if swaps is None:
         return walk
-    return walk._replace(make=partial(_pair_walk, swaps=swaps), pack=packs(PairTerms, swaps=swaps))
+    return walk._replace(make=_symmetric_walk(PairTerms, swaps), pack=packs(PairTerms, swaps=swaps))
 
 
 def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
@@ -162,33 +159,25 @@ def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
     return _flip_walk(start, seed, index, policy)
 
 
-def _orbit_walk(start: Any, seed: int, index: int, policy: Policy, reverse: bool = False) -> Walker:
-    from .arena_walkers import OrbitWalker
+def _symmetric_walk(kind: type[SymmetricTerms], swaps: Swaps | None = None) -> MakeWalker:
+    """Return the function that creates a walk on terms of a kind; other terms that it starts from are converted."""
 
-    if isinstance(start, PackedTerms):
-        naive = start.rank == len(start.target.terms) and not reverse
-        start = OrbitTerms.naive(start.target) if naive else OrbitTerms.from_packed(start)
-    return OrbitWalker(start, seed, index, policy, reverse)
+    def make(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+        from .arena_walkers import OrbitWalker
 
+        if not isinstance(start, kind):
+            start = kind.from_packed(start if isinstance(start, PackedTerms) else start.packed(), swaps)
+        return OrbitWalker(start, seed, index, policy)
 
-def _pair_walk(start: Any, seed: int, index: int, policy: Policy, swaps: Swaps | None = None) -> Walker:
-    from .arena_walkers import OrbitWalker
-
-    start = PairTerms.from_packed(start, swaps) if isinstance(start, PackedTerms) else start
-    return OrbitWalker(start, seed, index, policy)
+    return make
 
 
 _SHIFTED = Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
 
 register_walk("flip", _flip_walk)
-register_walk("flip-c3", _orbit_walk, packs(OrbitTerms), _SHIFTED)
-register_walk(
-    "flip-c3z2",
-    partial(_orbit_walk, reverse=True),
-    packs(OrbitTerms, partial(OrbitTerms.naive, reversible=True)),
-    _SHIFTED,
-)
+register_walk("flip-c3", _symmetric_walk(OrbitTerms), packs(OrbitTerms), _SHIFTED)
+register_walk("flip-c3z2", _symmetric_walk(ReversibleTerms), packs(ReversibleTerms), _SHIFTED)
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
-register_walk(PAIRS, _pair_walk, packs(PairTerms), Policy(plus_after=50_000, margin=4))
+register_walk(PAIRS, _symmetric_walk(PairTerms), packs(PairTerms), Policy(plus_after=50_000, margin=4))
 register_walk("flip-z3", _flip_walk, packs(TermsModulo3), Policy(plus_after=20_000))
 register_walk("flip-zt", _flip_walk, packs(TernaryTerms), Policy(plus_after=30_000))

@@ -14,10 +14,9 @@ from ...errors import PlanError
 from ...schemes_db import Ring, Scheme, Target
 from ...schemes_db.costs import full_and_half
 from ..basis.shears import half_masks
-from ..flipgraph.policy import ANY_NONZEROS, Policy
+from ..flipgraph.policy import ANY_NONZEROS, WHOLE_REFUSED, Policy
 from ..flipgraph.walkers import PAIRS, WalkTerms, walk_kind
-from ..terms.orbits import WHOLE_REFUSED, OrbitTerms
-from ..terms.pairs import PairTerms
+from ..terms.orbits import SymmetricTerms
 
 BOUNDS = frozenset({"chance", "full", "nonzeros", "keep"})
 """The fields of a policy that bound the flips."""
@@ -39,7 +38,7 @@ def refuse_bounds(policy: Policy, walk: str, start: WalkTerms, over: Ring, ladde
         raise PlanError(WHOLE_REFUSED)
     if not (policy.guarded or policy.keep):
         return
-    if isinstance(start, OrbitTerms | PairTerms):
+    if isinstance(start, SymmetricTerms):
         raise PlanError(f"walk {walk!r} knows no bounds: leave full, chance, nonzeros and keep out, or take walk flip")
     if (policy.full >= 0 or policy.chance < 1) and not has_halves(start.target):
         raise PlanError(f"{start.target} has no half blocks, so all products are full: leave full and chance out")

@@ -44,7 +44,7 @@ def plain(terms):
 def arena_of(walk, start, seed, room=0, policy=HASTY, index=0):
     if isinstance(start, SchemeTerms):
         return make_arena(start, seed, index, room, policy)
-    return make_orbit_arena(start, seed, index, room, policy, "c3z2" in walk)
+    return make_orbit_arena(start, seed, index, room, policy)
 
 
 def words_of(term, planes):
@@ -64,7 +64,7 @@ class Pair:
         if self.planes:
             self.twin = ReferenceWalk(start, seed, index, room, policy)
         else:
-            self.twin = OrbitReferenceWalk(start, seed, index, room, policy, "c3z2" in walk)
+            self.twin = OrbitReferenceWalk(start, seed, index, room, policy)
 
     def advance(self, steps, goal=0):
         advance(self.arena, self.policy.numbers, goal, steps)

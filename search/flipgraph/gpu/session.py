@@ -43,7 +43,7 @@ class CudaSession(Checkpointed):
     def __init__(
         self, walk: str, starts: Sequence[WalkTerms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
     ) -> None:
-        self._ternary = gpu_walk(walk).ternary
+        self._kind: Any = TernaryTerms if gpu_walk(walk).kind is TernaryTerms else PackedTerms
         if policy.nonzeros < ANY_NONZEROS or policy.keep:
             raise PlanError("a GPU walk bounds no nonzeros and keeps no products: take --device cpu")
         if policy.full >= 0 and policy.cost != "full":
@@ -93,10 +93,9 @@ class CudaSession(Checkpointed):
         return from_many_roots(walks, self._fleet.roots)[:TAKEN]
 
     def terms(self, walks: Vector) -> list[WalkTerms]:
-        kind: Any = TernaryTerms if self._ternary else PackedTerms
         fleet = self._fleet
         schemes = (fleet.first_start(one) if self._rewound[one] else fleet.scheme(one) for one in walks.tolist())
-        return [kind.from_scheme(scheme) for scheme in schemes]
+        return [self._kind.from_scheme(scheme) for scheme in schemes]
 
     def steps(self, walks: Vector) -> Vector:
         return self._fleet.steps[walks]
