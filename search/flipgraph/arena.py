@@ -73,7 +73,7 @@ def _arena_of(kind: SlotKind, terms: Words, lanes: int, state: int, guard: Words
         start=terms,
         best=_apart(len(terms)),
         rng=_apart(1),
-        counters=_apart(13).view(np.int64),
+        counters=_apart(9).view(np.int64),
         guard=_apart(len(guard)),
         scratch=_apart(3 * WORD_BITS).reshape(3, WORD_BITS),
     )

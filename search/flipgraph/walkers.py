@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from ...errors import PlanError, unknown_name
@@ -72,9 +73,11 @@ PAIRS = "flip-z2"
 """The walk on schemes that are invariant under an involution; with the numbers of its swaps after a colon."""
 
 
-def packs(kind: Any, **of: Any) -> Pack:
+def packs(kind: Any, naive: Callable[[Target], WalkTerms] | None = None, **of: Any) -> Pack:
     """Return the function that converts a scheme to terms of a kind, or a target to naive ones."""
-    return lambda target, scheme: kind.naive(target, **of) if scheme is None else kind.from_scheme(scheme, **of)
+    return lambda target, scheme: (
+        (naive or kind.naive)(target, **of) if scheme is None else kind.from_scheme(scheme, **of)
+    )
 
 
 def register_walk(name: str, make: MakeWalker, pack: Pack | None = None, policy: Policy | None = None) -> None:
@@ -154,19 +157,19 @@ def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
 
 
 def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-    if not len(half_masks(start.target)):
+    if not half_masks(start.target).any():
         raise PlanError(f"{start.target} has no half blocks, so all products are full: take the walk flip")
     return _flip_walk(start, seed, index, policy)
 
 
 def _symmetric_walk(kind: type[SymmetricTerms], swaps: Swaps | None = None) -> MakeWalker:
-    """Return the function that creates a walk on terms of a kind; other terms that it starts from are converted."""
+    """Return the function that creates a walk on terms of a kind, to which others of the symmetry are converted."""
 
     def make(start: Any, seed: int, index: int, policy: Policy) -> Walker:
         from .arena_walkers import OrbitWalker
 
         if not isinstance(start, kind):
-            start = kind.from_packed(start if isinstance(start, PackedTerms) else start.packed(), swaps)
+            start = kind.from_packed(start, swaps)
         return OrbitWalker(start, seed, index, policy)
 
     return make
@@ -176,7 +179,12 @@ _SHIFTED = Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
 
 register_walk("flip", _flip_walk)
 register_walk("flip-c3", _symmetric_walk(OrbitTerms), packs(OrbitTerms), _SHIFTED)
-register_walk("flip-c3z2", _symmetric_walk(ReversibleTerms), packs(ReversibleTerms), _SHIFTED)
+register_walk(
+    "flip-c3z2",
+    _symmetric_walk(ReversibleTerms),
+    packs(OrbitTerms, partial(OrbitTerms.naive, reversible=True)),
+    _SHIFTED,
+)
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
 register_walk(PAIRS, _symmetric_walk(PairTerms), packs(PairTerms), Policy(plus_after=50_000, margin=4))
 register_walk("flip-z3", _flip_walk, packs(TermsModulo3), Policy(plus_after=20_000))

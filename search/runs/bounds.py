@@ -27,7 +27,7 @@ HALF_BOUNDS = frozenset({"chance", "full"})
 
 def has_halves(target: Target) -> bool:
     """Return whether some products of a target can be half products."""
-    return len(half_masks(target)) > 0
+    return bool(half_masks(target).any())
 
 
 def refuse_bounds(policy: Policy, walk: str, start: WalkTerms, over: Ring, ladder: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ from ...schemes_db.program import Lin, Load, Op, Product, Store
 from ...schemes_db.straightline import program_of
 from ...verify.outcome import Outcome
 from ...verify.program import check_program, scheme_of
-from .linear_maps import PairedMap, ProgramLines, SearchedMap, TernaryMap, fits_ternary
+from .linear_maps import PairedMap, ProgramLines, TernaryMap, fits_ternary
 
 LARGEST = 8
 """Largest numerator that sharing handles."""
@@ -92,9 +92,9 @@ def fewer_additions(
     return Additions(scheme, program, outcome, plain_additions(scheme), done)
 
 
-def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[SearchedMap, bool]]:
+def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[PairedMap | TernaryMap, bool]]:
     """Return minimisers of the map and of its transpose (True): `PairedMap`, and `TernaryMap` where possible."""
-    found: list[tuple[SearchedMap, bool]] = []
+    found: list[tuple[PairedMap | TernaryMap, bool]] = []
     for place, transposed in enumerate((False, True)):
         one = np.ascontiguousarray(matrix.T if transposed else matrix)
         found.append((PairedMap(one, seed, index + place), transposed))

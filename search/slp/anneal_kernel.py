@@ -143,7 +143,7 @@ def cool(
         )
         growth = trial[0] + trial[1] + trial[2] - costs[0] - costs[1] - costs[2]
         heat = HOT * (COLD / HOT) ** (step / steps)
-        taken = accepted(growth, heat, rng) and (len(masks) == 0 or full_products(new, masks) <= full)
+        taken = accepted(growth, heat, rng) and full_products(new, masks) <= full
         if not taken:
             copy_factor(x, new, g)
             copy_factor(x, new, h)

@@ -89,15 +89,15 @@ class SymmetricTerms:
         return cls.from_packed(PackedTerms.from_scheme(scheme), swaps)
 
     @classmethod
-    def from_packed(cls, terms: PackedTerms, swaps: Swaps | None = None) -> Self:
-        """Return the orbits of a set of terms.
+    def from_packed(cls, terms: PackedTerms | OrbitTerms, swaps: Swaps | None = None) -> Self:
+        """Return the orbits of a set of terms; those under the cyclic shift may be given as such.
 
         Raises:
             PlanError: the terms or their target do not have the symmetry.
         """
-        target, words, cubes = terms.target, terms.words, np.zeros(0, dtype=np.uint64)
+        target, words, cubes = terms.target, terms.words, getattr(terms, "cubes", np.zeros(0, dtype=np.uint64))
         swaps = cls.fitting(target, swaps)
-        if cls.order > 2:
+        if cls.order > 2 and isinstance(terms, PackedTerms):
             words = np.stack([*words[:2], transposed(words[2], target.m)])
             refusal = f"a scheme of {target} is not symmetric under the cyclic shift: start the walk elsewhere"
             words = representatives(words, lambda term: (term[1:] + term[:1], term[2:] + term[:2]), refusal)
@@ -148,30 +148,32 @@ class OrbitTerms(SymmetricTerms):
     order = 3
 
     @classmethod
-    def naive(cls, target: Target, swaps: Swaps | None = None) -> OrbitTerms:
+    def naive(cls, target: Target, swaps: Swaps | None = None, reversible: bool = False) -> OrbitTerms:
         """Return the naive scheme with the cubes of entries (i, i) and (j, j) joined into one for j = n-1-i.
 
         (a + a')^3 is a^3 + a'^3 plus the orbit of a a' (a + a'), so joining costs an orbit and saves
         a cube. The number of cubes fixes the rank modulo 3, and ceil(n / 2) cubes have led to the lowest ranks known.
+
+        With `reversible` the orbits of a a a' and a' a' a take the place of that one, so that the scheme is invariant
+        under reversal too, which maps entry (i, j) to (n-1-i, n-1-j) in all three matrices. At 6x6x6 its cubes are
+        those of neighbours, as of Moosbauer and Poole: rank 161 in 50 s of one H200, where those of i and n-1-i led to
+        162.
         """
-        return cls(target, *_naive_orbits(target, _opposite(target), lambda a, b: [(a, b, a | b)]))
+        n = side(target)
+        found, joined = _naive_orbits(n), []
+        outer = [(i, n - 1 - i) for i in range((n + 1) // 2)]
+        for i, j in NEIGHBOURS_OF_6 if reversible and n == 6 else outer:
+            a, b = 1 << (i * (n + 1)), 1 << (j * (n + 1))
+            joined.append(a | b)
+            if a != b:
+                found += [(a, a, b), (b, b, a)] if reversible else [(a, b, a | b)]
+        return cls(target, columns(found), np.array(joined, dtype=np.uint64))
 
 
 class ReversibleTerms(SymmetricTerms):
-    """Terms that are invariant under reversal, too, which maps entry (i, j) to (n-1-i, n-1-j) in all three matrices."""
+    """Terms that are invariant under the cyclic shift and under reversal."""
 
     order = 6
-
-    @classmethod
-    def naive(cls, target: Target, swaps: Swaps | None = None) -> ReversibleTerms:
-        """Return the naive scheme with pairs of cubes joined, as `OrbitTerms.naive`, but by invariant sets of orbits.
-
-        The orbits of a a a' and a' a' a take the place of that of a a' (a + a'). At 6x6x6 the cubes are those of
-        neighbours, as of Moosbauer and Poole: rank 161 in 50 s of one H200, where those of i and n-1-i led to 162.
-        """
-        pairs = NEIGHBOURS_OF_6 if target.m == 6 else _opposite(target)
-        orbits = _naive_orbits(target, pairs, lambda a, b: [(a, a, b), (b, b, a)])
-        return cls._paired(target, *orbits, reversal(target))
 
 
 def side(target: Target) -> int:
@@ -226,28 +228,13 @@ def _turned_first(term: Term) -> Term:
     return min((a, b, c), (b, c, a), (c, a, b))
 
 
-def _opposite(target: Target) -> list[tuple[int, int]]:
-    """Return the indices of the diagonal in pairs i, n-1-i."""
-    n = side(target)
-    return [(i, n - 1 - i) for i in range((n + 1) // 2)]
-
-
-def _naive_orbits(
-    target: Target, pairs: Iterable[tuple[int, int]], instead: Callable[[int, int], list[Term]]
-) -> tuple[Words, Words]:
-    """Return the orbits and cubes of the naive scheme, the cubes a and b of each pair of the diagonal joined.
-
-    `instead` returns the orbits that are then to be added.
-    """
-    n = side(target)
+def _naive_orbits(n: int) -> list[Term]:
+    """Return the orbits of the naive scheme that are no cubes."""
     entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
-    found = [
+    return [
         (entry[i][j], entry[j][k], entry[k][i])
         for i in range(n)
         for j in range(i, n)
         for k in range(i, n)
         if (i, j) <= (j, k) and (i, j) < (k, i)
     ]
-    cubes = [(entry[i][i], entry[j][j]) for i, j in pairs]
-    found += [term for a, b in cubes if a != b for term in instead(a, b)]
-    return columns(found), np.array([a | b for a, b in cubes], dtype=np.uint64)

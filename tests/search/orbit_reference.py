@@ -155,7 +155,6 @@ class OrbitReferenceWalk(ReferenceWalk):
             self.free(slot)
         elif len(odd) == 1:
             orbit[odd[0]] ^= self.mirrored(orbit[odd[0]])
-            self.reductions += 1
         return len(odd) == 1 and self.shifts
 
     def reduce(self) -> None:
