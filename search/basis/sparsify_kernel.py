@@ -50,16 +50,12 @@ def sparsify_kernel(words: Words, table: Words, masks: Words) -> None:
                 new_f, new_g = words[f, r] ^ moved_f, words[g, r] ^ moved_g
                 change += ones(new_f) + ones(new_g) - ones(words[f, r]) - ones(words[g, r])
                 if halves:
-                    e = 3 - f - g
-                    third = words[e, r]
-                    before = is_full(words[0, r], words[1, r], words[2, r], masks)
-                    if e == 0:
-                        after = is_full(third, new_f, new_g, masks)
-                    elif e == 1:
-                        after = is_full(new_f, third, new_g, masks)
-                    else:
-                        after = is_full(new_f, new_g, third, masks)
-                    change += FULL * (int(after) - int(before))
+                    u, v, w = words[0, r], words[1, r], words[2, r]
+                    before = is_full(u, v, w, masks)
+                    u = new_f if f == 0 else u  # f < g
+                    v = new_f if f == 1 else new_g if g == 1 else v
+                    w = new_g if g == 2 else w
+                    change += FULL * (int(is_full(u, v, w, masks)) - int(before))
             if change < gain:
                 best, gain = s, change
         if best < 0:

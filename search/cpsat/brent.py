@@ -1,4 +1,7 @@
-"""CP-SAT models of the Brent equations of a tiny target: find a scheme of a rank, or prove that none exists.
+"""CP-SAT models of the Brent equations: schemes of tiny targets, or proofs that none exist, and ternary lifts.
+
+A coefficient that is even and ternary is 0, so a ternary lift has the zeros of the scheme over Z2, and each equation
+determines how many of its products are negative.
 
 Source of the symmetry breaking: Deza, Liu, Vaezipoor and Khalil (CP 2023): signs and the order of the products.
 """
@@ -21,6 +24,9 @@ from .solver import OnTick, solved
 
 MAX_TRIPLES = 200_000
 """Maximum number of products of three coefficients in a model: 3x3x3 at rank 23 has 16,767."""
+
+MAX_SIGNED_TRIPLES = 60_000
+"""The same in a model of signs: sparse schemes of 4x4x5 have 9,000."""
 
 _ORDER_BITS = 40
 
@@ -81,6 +87,17 @@ def solve(
     )
     scheme = model.scheme(solver, Z2 if ring == "Z2" else Z, provenance)
     return Solved("found", scheme, certify(scheme), time.perf_counter() - begin)
+
+
+def ternary_signs(scheme: Scheme, *, seconds: float = 5.0, seed: int = 0) -> tuple[Scheme | None, str]:
+    """Return a ternary lift without provenance, or None and the reason; `seconds` is deterministic time."""
+    if np.prod([np.diff(factor.indptr) for factor in scheme.factors], axis=0).sum() > MAX_SIGNED_TRIPLES:
+        return None, "too many products of coefficients for a model of signs"
+    model = _Signs(scheme)
+    solver, word, _ = solved(model.model, seconds=seconds, seed=seed)
+    if word in ("infeasible", "unknown"):
+        return None, "no signs make it ternary" if word == "infeasible" else "no signs found in time"
+    return model.scheme(solver, Z), ""
 
 
 class BrentModel(ABC):
@@ -189,3 +206,25 @@ class _Ternary(BrentModel):
 
     def value(self, solver: Any, variable: tuple[Any, Any]) -> int:
         return int(solver.value(variable[0])) - int(solver.value(variable[1]))
+
+
+class _Signs(BrentModel):
+    """Model with a boolean for every nonzero coefficient, true where it is negative."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        dense = [factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors]
+        super().__init__(scheme.target, [[np.flatnonzero(row).tolist() for row in factor] for factor in dense])
+        for row in (*self.factors[0], *self.factors[1]):  # the sign of a factor can be moved to W
+            for first in list(row.values())[:1]:
+                self.model.add(first == 0)
+
+    def product(self, x: Any, y: Any) -> Any:
+        z = self.variable()
+        self.model.add_bool_xor([x, y, z, True])
+        return z
+
+    def equate(self, products: list[Any], value: int) -> None:
+        self.model.add(2 * sum(products) == len(products) - value)
+
+    def value(self, solver: Any, variable: Any) -> int:
+        return -1 if solver.value(variable) else 1

@@ -8,7 +8,11 @@ from typing import NamedTuple
 from ...errors import PlanError
 
 MISS_LIMIT = 40
-"""Number of consecutive misses after which active slots are assumed to share buckets but no values."""
+"""Number of consecutive misses after which active slots are assumed to share buckets but no values; on a GPU a miss is
+a draw of a factor without active slots."""
+
+LONGEST = 1 << 30
+"""The largest `restart_after` of walks on a GPU."""
 
 PLUS_TRIES = 16
 """Maximum number of pairs that a plus draws."""

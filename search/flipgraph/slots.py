@@ -78,10 +78,6 @@ class WordArena(NamedTuple):
     scratch: Words
 
 
-STATE = ("x", "buckets", "active", "live", "start", "best", "rng", "counters", "guard", "scratch")
-"""The arrays of an arena that a snapshot stores."""
-
-
 @compiled(forceinline=True)
 def bucket_at(kind: SlotKind, f: np.uint64, value: Value) -> np.uint64:
     """Return the index of the first word of the bucket of a factor value: the top bits of a multiplicative hash."""

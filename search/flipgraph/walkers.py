@@ -151,7 +151,7 @@ def _walk(name: str) -> _Walk:
 
 
 def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-    from .arena_walkers import FlipWalker
+    from .arena import FlipWalker
 
     return FlipWalker(start, seed, index, policy)
 
@@ -166,7 +166,7 @@ def _symmetric_walk(kind: type[SymmetricTerms], swaps: Swaps | None = None) -> M
     """Return the function that creates a walk on terms of a kind, to which others of the symmetry are converted."""
 
     def make(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-        from .arena_walkers import OrbitWalker
+        from .arena import OrbitWalker
 
         if not isinstance(start, kind):
             start = kind.from_packed(start, swaps)

@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Ring, Scheme, Target
 from ...schemes_db.costs import full_and_half
+from ...schemes_db.factor import IntArray
 from ..basis.shears import half_masks
 from ..flipgraph.policy import ANY_NONZEROS, WHOLE_REFUSED, Policy
 from ..flipgraph.walkers import PAIRS, WalkTerms, walk_kind
@@ -85,13 +86,13 @@ def common_products(start: Scheme, other: Scheme) -> list[int]:
     """
     if start.target != other.target:
         raise PlanError(f"{other!r} has no products of {start.target} to keep")
-    known = set(_products(other))
-    return [place for place, product in enumerate(_products(start)) if product in known]
+    known, own = ([row.tobytes() for row in np.concatenate(signed_factors(one), axis=1)] for one in (other, start))
+    return [place for place, product in enumerate(own) if product in known]
 
 
-def _products(scheme: Scheme) -> list[bytes]:
-    """Return every product's three factors as bytes, the first two with a positive first nonzero."""
+def signed_factors(scheme: Scheme) -> tuple[IntArray, IntArray, IntArray]:
+    """Return U, V and W (R, blocks), the signs of products moved so that first nonzeros of U and V are positive."""
     u, v, w = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors)
     firsts = (np.take_along_axis(part, (part != 0).argmax(axis=1)[:, None], axis=1) for part in (u, v))
     left, right = (np.where(first < 0, -1, 1) for first in firsts)
-    return [row.tobytes() for row in np.concatenate([u * left, v * right, w * left * right], axis=1)]
+    return u * left, v * right, w * left * right

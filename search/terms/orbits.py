@@ -97,7 +97,7 @@ class SymmetricTerms:
         """
         target, words, cubes = terms.target, terms.words, getattr(terms, "cubes", np.zeros(0, dtype=np.uint64))
         swaps = cls.fitting(target, swaps)
-        if cls.order > 2 and isinstance(terms, PackedTerms):
+        if cls.order > 2 and not isinstance(terms, OrbitTerms):
             words = np.stack([*words[:2], transposed(words[2], target.m)])
             refusal = f"a scheme of {target} is not symmetric under the cyclic shift: start the walk elsewhere"
             words = representatives(words, lambda term: (term[1:] + term[:1], term[2:] + term[:2]), refusal)

@@ -13,14 +13,14 @@ from ....schemes_db.factor import IntArray
 from ...runs.snapshot import Arrays, Checkpointed
 from ...seeds import splitmix, splitmix_range
 from ...terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
+from ...terms.packed import MAX_TERMS
 from ...terms.words import WORD_BITS, is_wide
 from ...turn_fleet import Goal, TurnFleet
 from ..policy import Policy
 from .device import chosen_gpus
-from .kernel import STEPS
-from .layout import MAX_SLOTS, GpuWalk, WalkerLayout, gpu_walk
+from .kernel import STEPS, numbers_of, thresholds_of
+from .layout import GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
-from .numbers import numbers_of, thresholds_of
 from .packing import pack_all, ranks_of, unpack
 
 ELITE = 2048
@@ -40,7 +40,7 @@ def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk
         held = max(walk.kind.from_scheme(scheme, walk.swaps).words.shape[1] for scheme in starts)
         return held + (min(spare // 3, 2) + 8 if walk.kind is ReversibleTerms else min(spare // 2, 4) + 4)
     if is_wide(starts[0].target):  # a kernel compiles for 15 s: formats of similar ranks share it
-        return min(-(-(largest + spare) // WORD_BITS) * WORD_BITS, MAX_SLOTS)
+        return min(-(-(largest + spare) // WORD_BITS) * WORD_BITS, MAX_TERMS)
     # The rank of a naive scheme falls before a plus is useful: it needs slots for its own terms only.
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
 

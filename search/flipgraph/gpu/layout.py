@@ -20,7 +20,7 @@ from ....schemes_db import Kind, Target
 from ....schemes_db.factor import IntArray
 from ...terms.involution import Swaps, held_entries
 from ...terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
-from ...terms.packed import PackedTerms, SchemeTerms
+from ...terms.packed import MAX_TERMS, PackedTerms, SchemeTerms
 from ...terms.pairs import PairTerms
 from ...terms.ternary import TernaryTerms
 from ...terms.words import WORD_BITS, is_wide
@@ -29,7 +29,6 @@ from ..walkers import PAIRS, walk_kind
 
 Words = npt.NDArray[np.uint32]
 
-MAX_SLOTS = 512
 MAX_CUBES = 32
 """Maximum number of cubes of a symmetric walker."""
 
@@ -41,7 +40,6 @@ NEAR_WORDS = 900
 
 PRIME = 0x9E3779B1
 """2^32 over the golden ratio, made odd: the multiplier of the hashes of values and bits."""
-
 
 HASH = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: the fingerprint of a matrix and its reversal is 16 bits of the lesser one's product."""
@@ -139,6 +137,11 @@ class Form:
         return numbers[(numbers >> 5) * 16 + (numbers & 15) < self.width]
 
     @property
+    def rows(self) -> IntArray:
+        """Words of the slots within a factor of a plane."""
+        return (self.slot_ids >> 5) * 16 + (self.slot_ids & 15)
+
+    @property
     def plane(self) -> int:
         """Number of words of a plane."""
         return 3 * self.width
@@ -218,8 +221,8 @@ class WalkerLayout:
             bits = WORD_BITS
         if bits > WORD_BITS:
             raise PlanError(f"{target} has a factor of {bits} blocks; this walk packs at most {WORD_BITS} on a GPU")
-        if not 2 <= slots <= MAX_SLOTS:
-            raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_SLOTS}")
+        if not 2 <= slots <= MAX_TERMS:
+            raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_TERMS}")
         kind = walk.kind
         involution = kind.fitting(target, walk.swaps) if issubclass(kind, SymmetricTerms) else None
         if whole and not involution:

@@ -108,8 +108,7 @@ def pack(layout: WalkerLayout, scheme: Scheme) -> Words:
         raise PlanError(f"{scheme!r} does not fit a walk of {form.slots} slots")
     state = np.zeros(form.words, dtype=np.uint32)
     parts = encode(layout, plus, minus)
-    slots = form.slot_ids[: plus.shape[1]]
-    rows = (slots >> 5) * 16 + (slots & 15)
+    slots, rows = form.slot_ids[: plus.shape[1]], form.rows[: plus.shape[1]]
     for p in range(form.planes):
         for f in range(3):
             word = parts[p, f].astype(np.uint32) << (slots & 16).astype(np.uint32)
@@ -160,10 +159,7 @@ def unpack(layout: WalkerLayout, state: Words, provenance: Provenance | None = N
 
 def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]:
     """Return (3, R) bits of 1s and of -1s, and the signs (R,), of the slots in use, in order of slots."""
-    form, slots = layout.form, layout.form.slot_ids
-    rows = (slots >> 5) * 16 + (slots & 15)
-    words = state[form.places[:, :, rows]]
-    parts = ((words >> (slots & 16).astype(np.uint32)) & np.uint32(0xFFFF)).astype(np.uint64)
+    form, slots, parts = layout.form, layout.form.slot_ids, _parts(layout, state)
     used = parts.any(axis=0).all(axis=0)
     plus, minus = decode(layout, parts[:, :, used])
     signs = np.zeros(int(used.sum()), dtype=np.uint64)
@@ -171,6 +167,13 @@ def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]
         taken = slots[used]
         signs = state[form.signs + (taken >> 5)].astype(np.uint64) >> (taken & 31).astype(np.uint64) & np.uint64(1)
     return plus, minus, signs
+
+
+def _parts(layout: WalkerLayout, states: Words) -> Values:
+    """Return (planes, ..., 3, slots): the 16-bit parts of values in states (..., words)."""
+    form = layout.form
+    words = states[..., form.places[:, :, form.rows]] >> (form.slot_ids & 16).astype(np.uint32)
+    return np.moveaxis(words & np.uint32(0xFFFF), -3, 0).astype(np.uint64)
 
 
 def ranks_of(layout: WalkerLayout, states: Words) -> IntArray:
@@ -189,13 +192,10 @@ def ranks_of(layout: WalkerLayout, states: Words) -> IntArray:
 
 def _alike(layout: WalkerLayout, states: Words) -> IntArray:
     """Return (N,): the numbers of orbits of states (N, words) that are their own reversal, matrix by matrix."""
-    form, counts = layout.form, []
-    rows = (form.slot_ids >> 5) * 16 + (form.slot_ids & 15)
-    shifts = (form.slot_ids & 16).astype(np.uint32)
+    counts = []
     for some in np.array_split(states, -(-len(states) // 1024)):
-        parts = (some[:, form.places[:, :, rows]] >> shifts) & np.uint32(0xFFFF)
-        values, _ = decode(layout, np.moveaxis(parts, 1, 0).astype(np.uint64))
-        own = (values == reversed_bits(values, form.half)).all(axis=1) & values.all(axis=1)
+        values, _ = decode(layout, _parts(layout, some))
+        own = (values == reversed_bits(values, layout.form.half)).all(axis=1) & values.all(axis=1)
         counts.append(np.count_nonzero(own, axis=1))
     return np.concatenate(counts)
 
