@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from .flipgraph.walkers import register_walk as register_walk
     from .flipgraph.walkers import walk_names as walk_names
     from .flipgraph.walkers import walk_policy as walk_policy
-    from .improve.gaps import Gap as Gap
-    from .improve.gaps import formats_up_to as formats_up_to
     from .lifting.batch import PoolLift as PoolLift
     from .lifting.batch import lift_pool as lift_pool
     from .lifting.lift import Lift as Lift
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from .runs.engine import device_names as device_names
     from .runs.engine import register_engine as register_engine
     from .runs.locked_folder import RunFolderError as RunFolderError
-    from .runs.objectives import objective_names as objective_names
     from .runs.objectives import register_objective as register_objective
     from .runs.objectives import score_of as score_of
     from .runs.plan import LadderPlan as LadderPlan
@@ -47,18 +44,15 @@ if TYPE_CHECKING:
     from .runs.result import Progress as Progress
     from .runs.result import Result as Result
     from .runs.result import Unlifted as Unlifted
-    from .runs.run import carry_out as carry_out
     from .runs.run import find as find
     from .runs.run import resume as resume
     from .runs.run_status import Status as Status
     from .runs.run_status import merge as merge
     from .runs.run_status import status as status
-    from .runs.stages import FormatStage as FormatStage
-    from .runs.stages import formats_below as formats_below
     from .slp.additions import Additions as Additions
     from .slp.additions import fewer_additions as fewer_additions
+    from .slp.additions import fewest_additions as fewest_additions
     from .slp.anneal import polished as polished
-    from .slp.minimise import fewest_additions as fewest_additions
     from .terms.orbits import OrbitTerms as OrbitTerms
     from .terms.packed import PackedTerms as PackedTerms
     from .terms.ternary import TermsModulo3 as TermsModulo3

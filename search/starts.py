@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable
 
 from ..errors import TargetError
-from ..schemes_db import Kind, Ring, Scheme, Target
+from ..schemes_db import Kind, Ring, Scheme, Target, parse_target
 from ..schemes_db.algebra import naive
 from ..schemes_db.catalog import Catalog
 from ..schemes_db.composition import MAX_SIDE, best_composition, build, oriented
+from ..schemes_db.recipes import in_order, shape_text
 from ..verify import certify
 from .format_moves.corners import restricted
 from .runs.bounds import common_products, kept_first
@@ -49,12 +50,11 @@ def best_below(catalog: Catalog, target: Target, ring: Ring) -> Scheme | None:
     """Return the lowest stored scheme, over Z (or Z2 if `ring` is), of the largest stored format below a target."""
     rings = ("Z2", "Z") if ring.name == "Z2" else ("Z",)
     for name in reversed(formats_below(target)):
-        shape = tuple(int(side) for side in name.split("x"))
-        kept = "x".join(map(str, sorted(shape)))
-        entries = [entry for entry in catalog.entries(target=kept) if entry.ring in rings]
+        shape = parse_target(name).shape
+        entries = [entry for entry in catalog.entries(target=shape_text(in_order(shape))) if entry.ring in rings]
         if entries:
             best = min(entries, key=lambda entry: (entry.rank, entry.additions, entry.digest))
-            return oriented(catalog.find(best.digest)[0], (shape[0], shape[1], shape[2]))
+            return oriented(catalog.find(best.digest)[0], shape)
     return None
 
 

@@ -96,22 +96,15 @@ def shear_table(target: Target) -> Words:
     return table
 
 
-def masks_of_halves(target: Target) -> Words:
-    """Return (2, 3): masks of the lower and the upper half blocks of A, B and C."""
+@lru_cache(maxsize=64)
+def half_masks(target: Target) -> Words:
+    """Return (6,), read-only: masks of the lower half blocks of A, B and C, then of the upper ones."""
     masks = np.zeros((2, 3), dtype=np.uint64)
     for f, kinds in enumerate(target.kind_arrays):
         for row, kind in enumerate((Kind.LOWER, Kind.UPPER)):
             masks[row, f] = sum(1 << int(block) for block in np.flatnonzero(kinds.ravel() == kind))
-    return masks
-
-
-@lru_cache(maxsize=64)
-def half_masks(target: Target) -> Words:
-    """Return (N, 2) uint64, read-only: (factor, mask); a product is half if its blocks of a factor are in the mask."""
-    pairs = [(f, mask) for f, masks in enumerate(masks_of_halves(target).T) for mask in masks if mask]
-    table = np.array(pairs, dtype=np.uint64).reshape(-1, 2)
-    table.setflags(write=False)
-    return table
+    masks.setflags(write=False)
+    return masks.ravel()
 
 
 def first_independent(words: Iterable[int]) -> list[int]:

@@ -18,15 +18,16 @@ def ones(word: np.uint64) -> int:
     return np.int64(popcount(word))  # type: ignore[return-value]  # compiled, it is one
 
 
+@compiled(forceinline=True)
+def half_in(masks: Words, f: np.uint64, support: np.uint64) -> bool:
+    """Return whether factor f with this support makes a product half, or zero; `masks` begin with `half_masks`."""
+    return support & ~masks[f] == _ZERO or support & ~masks[f + np.uint64(3)] == _ZERO
+
+
 @compiled
 def is_full(a: np.uint64, b: np.uint64, c: np.uint64, masks: Words) -> bool:
-    """Return whether a product is full: no factor has only lower or only upper half blocks."""
-    for q in range(len(masks)):
-        factor = masks[q, 0]
-        word = a if factor == _ZERO else b if factor == np.uint64(1) else c
-        if word & ~masks[q, 1] == _ZERO:
-            return False
-    return True
+    """Return whether a product of factors with these supports is full."""
+    return not (half_in(masks, _ZERO, a) or half_in(masks, np.uint64(1), b) or half_in(masks, np.uint64(2), c))
 
 
 @compiled(nogil=True)
@@ -35,7 +36,7 @@ def sparsify_kernel(words: Words, table: Words, masks: Words) -> None:
 
     `table` and `masks` are `shear_table` and `half_masks` of `shears`.
     """
-    rank = words.shape[1]
+    rank, halves = words.shape[1], masks.any()
     while True:
         best, gain = -1, 0
         for s in range(len(table)):
@@ -48,17 +49,13 @@ def sparsify_kernel(words: Words, table: Words, masks: Words) -> None:
                     continue
                 new_f, new_g = words[f, r] ^ moved_f, words[g, r] ^ moved_g
                 change += ones(new_f) + ones(new_g) - ones(words[f, r]) - ones(words[g, r])
-                if len(masks) > 0:
-                    e = 3 - f - g
-                    third = words[e, r]
-                    before = is_full(words[0, r], words[1, r], words[2, r], masks)
-                    if e == 0:
-                        after = is_full(third, new_f, new_g, masks)
-                    elif e == 1:
-                        after = is_full(new_f, third, new_g, masks)
-                    else:
-                        after = is_full(new_f, new_g, third, masks)
-                    change += FULL * (int(after) - int(before))
+                if halves:
+                    u, v, w = words[0, r], words[1, r], words[2, r]
+                    before = is_full(u, v, w, masks)
+                    u = new_f if f == 0 else u  # f < g
+                    v = new_f if f == 1 else new_g if g == 1 else v
+                    w = new_g if g == 2 else w
+                    change += FULL * (int(is_full(u, v, w, masks)) - int(before))
             if change < gain:
                 best, gain = s, change
         if best < 0:

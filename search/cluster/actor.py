@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -34,10 +33,6 @@ class WorkerActor:
     def code(self) -> str:
         """Return the hash of the code that runs here."""
         return code_hash()
-
-    def process(self) -> int:
-        """Return the process id on its node."""
-        return os.getpid()
 
     def start(self, device: str, of: Walks) -> Standing:
         """Create the session; see `Engine.start`."""

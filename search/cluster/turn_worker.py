@@ -17,8 +17,7 @@ from ..improve.events import Event, Walking
 from ..improve.folder import ImproveConfig
 from ..improve.gaps import Gap
 from ..improve.history import History
-from ..runs.record import Record
-from ..runs.result import Find
+from ..runs.result import Find, Record
 
 Report = tuple[str, str]
 """A kind and its text: "find" with a line of `Record`, "stands" with a progress line, or "turn" with a summary of the

@@ -106,11 +106,6 @@ class Worker:
         self.kill()
         self._actor = self._make(again=True)
 
-    @property
-    def process(self) -> int:
-        """Process id of the actor on its node."""
-        return int(self._ray.get(self._actor.process.remote()))
-
     def _make(self, *, again: bool) -> Any:
         place = self._cluster.place(gpus=self._gpu, again=again)
         return self._ray.remote(WorkerActor).options(**place).remote()

@@ -1,4 +1,7 @@
-"""CP-SAT model of the Brent equations of a tiny target: find a scheme of a rank, or prove that none exists.
+"""CP-SAT models of the Brent equations: schemes of tiny targets, or proofs that none exist, and ternary lifts.
+
+A coefficient that is even and ternary is 0, so a ternary lift has the zeros of the scheme over Z2, and each equation
+determines how many of its products are negative.
 
 Source of the symmetry breaking: Deza, Liu, Vaezipoor and Khalil (CP 2023): signs and the order of the products.
 """
@@ -6,6 +9,8 @@ Source of the symmetry breaking: Deza, Liu, Vaezipoor and Khalil (CP 2023): sign
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,12 +18,15 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Z2, Certificate, Kind, Provenance, Scheme, Target, Z
+from ...schemes_db import Z2, Certificate, Kind, Provenance, Ring, Scheme, Target, Z
 from ...verify import certify
 from .solver import OnTick, solved
 
 MAX_TRIPLES = 200_000
 """Maximum number of products of three coefficients in a model: 3x3x3 at rank 23 has 16,767."""
+
+MAX_SIGNED_TRIPLES = 60_000
+"""The same in a model of signs: sparse schemes of 4x4x5 have 9,000."""
 
 _ORDER_BITS = 40
 
@@ -57,22 +65,19 @@ def solve(
     """
     if ring not in ("Z2", "ZT"):
         raise PlanError(f"equations over {ring} are not solved here; choose Z2 or ZT")
-    present = [np.flatnonzero(kinds.ravel() != Kind.ABSENT).tolist() for kinds in target.kind_arrays]
     if rank < 1 or rank * target.equations > MAX_TRIPLES:
         raise PlanError(
             f"{target} at rank {rank} has {rank * target.equations} products of three coefficients; a model takes "
             f"1 to {MAX_TRIPLES}: search with flips instead"
         )
     begin = time.perf_counter()
-    model: Any = (_Mod2 if ring == "Z2" else _Ternary)(target, rank, present, ordered)
+    present = [np.flatnonzero(kinds.ravel() != Kind.ABSENT).tolist() for kinds in target.kind_arrays]
+    model = (_Mod2 if ring == "Z2" else _Ternary)(target, [[blocks] * rank for blocks in present])
+    if ordered:
+        model.order()
     solver, word, _ = solved(model.model, seconds=seconds, seed=seed, on_tick=on_tick)
     if word in ("infeasible", "unknown"):
         return Solved(word, None, None, time.perf_counter() - begin)
-    factors = []
-    for part, blocks, kinds in zip(model.parts, present, target.kind_arrays, strict=True):
-        dense = np.zeros((rank, kinds.size), dtype=np.int64)
-        dense[:, blocks] = [[model.value(solver, variable) for variable in row] for row in part]
-        factors.append(dense.reshape(rank, *kinds.shape))
     provenance = Provenance(
         kind="search",
         seed=seed,
@@ -80,95 +85,146 @@ def solve(
         command=f"lcma solve {target.name} --rank {rank} --ring {ring} --seed {seed}",
         seconds=round(time.perf_counter() - begin, 3),
     )
-    u, v, w = factors
-    scheme = Scheme.from_arrays(target, u, v, w, Z2 if ring == "Z2" else Z, provenance=provenance)
+    scheme = model.scheme(solver, Z2 if ring == "Z2" else Z, provenance)
     return Solved("found", scheme, certify(scheme), time.perf_counter() - begin)
 
 
-class _Mod2:
-    """Model over Z2: coefficients are booleans; every equation is an exclusive or."""
+def ternary_signs(scheme: Scheme, *, seconds: float = 5.0, seed: int = 0) -> tuple[Scheme | None, str]:
+    """Return a ternary lift without provenance, or None and the reason; `seconds` is deterministic time."""
+    if np.prod([np.diff(factor.indptr) for factor in scheme.factors], axis=0).sum() > MAX_SIGNED_TRIPLES:
+        return None, "too many products of coefficients for a model of signs"
+    model = _Signs(scheme)
+    solver, word, _ = solved(model.model, seconds=seconds, seed=seed)
+    if word in ("infeasible", "unknown"):
+        return None, "no signs make it ternary" if word == "infeasible" else "no signs found in time"
+    return model.scheme(solver, Z), ""
 
-    def __init__(self, target: Target, rank: int, present: list[list[int]], ordered: bool) -> None:
+
+class BrentModel(ABC):
+    """CP-SAT model of the Brent equations: a variable for every coefficient, a constraint for every equation.
+
+    Args:
+        target: what the scheme computes.
+        entries: for each of U, V and W and each product the blocks whose coefficients are variables; others are 0.
+    """
+
+    def __init__(self, target: Target, entries: Sequence[Sequence[Sequence[int]]]) -> None:
         from ortools.sat.python import cp_model
 
         self.model: Any = cp_model.CpModel()
-        self.parts = [
-            [[self.model.new_bool_var(f"{name}{r},{b}") for b in blocks] for r in range(rank)]
-            for name, blocks in zip("uvw", present, strict=True)
-        ]
-        wanted = target.coefficients
-        u, v, w = self.parts
-        pairs = [[[self._both(x, y) for y in v[r]] for x in u[r]] for r in range(rank)]
-        for i, p in enumerate(present[0]):
-            for j, q in enumerate(present[1]):
-                for l, s in enumerate(present[2]):
-                    terms = [self._both(pairs[r][i][j], w[r][l]) for r in range(rank)]
-                    # An exclusive or is true for an odd number of true literals: a constant True inverts it.
-                    self.model.add_bool_xor(terms if wanted.get((p, q, s), 0) % 2 else [*terms, True])
-        if ordered:
-            _order(self.model, [[*a, *b] for a, b in zip(u, v, strict=True)])
+        self._target = target
+        self.factors = [[{block: self.variable() for block in blocks} for blocks in rows] for rows in entries]
+        terms: dict[tuple[int, ...], list[Any]] = {place: [] for place in target.coefficients}
+        for u, v, w in zip(*self.factors, strict=True):
+            for i, x in u.items():
+                for j, y in v.items():
+                    pair = self.product(x, y)
+                    for l, z in w.items():
+                        terms.setdefault((i, j, l), []).append(self.product(pair, z))
+        for place, products in terms.items():
+            self.equate(products, target.coefficients.get(place, 0))
 
-    def _both(self, x: Any, y: Any) -> Any:
-        z = self.model.new_bool_var("")
+    def variable(self) -> Any:
+        """Return a new coefficient, a boolean as a rule."""
+        return self.model.new_bool_var("")
+
+    @abstractmethod
+    def product(self, x: Any, y: Any) -> Any:
+        """Return the product of two coefficients."""
+
+    @abstractmethod
+    def equate(self, products: list[Any], value: int) -> None:
+        """Require that the sum of some products is a value."""
+
+    def value(self, solver: Any, variable: Any) -> int:
+        """Return a coefficient of a solution."""
+        return int(solver.value(variable))
+
+    def scheme(self, solver: Any, ring: Ring, provenance: Provenance | None = None) -> Scheme:
+        """Return the scheme of a solution."""
+        factors = []
+        for rows, kinds in zip(self.factors, self._target.kind_arrays, strict=True):
+            dense = np.zeros((len(rows), kinds.size), dtype=np.int64)
+            for r, row in enumerate(rows):
+                dense[r, list(row)] = [self.value(solver, variable) for variable in row.values()]
+            factors.append(dense.reshape(-1, *kinds.shape))
+        u, v, w = factors
+        return Scheme.from_arrays(self._target, u, v, w, ring, provenance=provenance)
+
+    def order(self) -> None:
+        """Order the products by the first bits of their left and right factors, read as a number."""
+        products = [[*u.values(), *v.values()] for u, v in zip(*self.factors[:2], strict=True)]
+        rows = [[bit for x in row for bit in (x if isinstance(x, tuple) else (x,))][:_ORDER_BITS] for row in products]
+        numbers = [sum((1 << (len(row) - 1 - place)) * bit for place, bit in enumerate(row)) for row in rows]
+        for one, following in pairwise(numbers):
+            self.model.add(one <= following)
+
+
+class _Mod2(BrentModel):
+    """Model over Z2: coefficients are booleans; every equation is an exclusive or."""
+
+    def product(self, x: Any, y: Any) -> Any:
+        z = self.variable()
         self.model.add_bool_or([x.negated(), y.negated(), z])
         self.model.add_implication(z, x)
         self.model.add_implication(z, y)
         return z
 
-    @staticmethod
-    def value(solver: Any, variable: Any) -> int:
-        return int(solver.value(variable))
+    def equate(self, products: list[Any], value: int) -> None:
+        # An exclusive or is true for an odd number of true literals: a constant True inverts it.
+        self.model.add_bool_xor(products if value % 2 else [*products, True])
 
 
-class _Ternary:
-    """Model over {-1, 0, 1}: a coefficient is a pair of booleans, plus and minus; every equation is a sum."""
+class _Ternary(BrentModel):
+    """Model over {-1, 0, 1}: a coefficient is a pair of booleans, plus and minus; every equation is a sum.
 
-    def __init__(self, target: Target, rank: int, present: list[list[int]], ordered: bool) -> None:
-        from ortools.sat.python import cp_model
+    The first nonzero of a left or right factor is 1, without loss: the sign of a factor can be moved to W.
+    """
 
-        self.model: Any = cp_model.CpModel()
-        self.parts = [[[self._variable() for _ in blocks] for _ in range(rank)] for blocks in present]
-        wanted = target.coefficients
-        u, v, w = self.parts
-        pairs = [[[self._product(x, y) for y in v[r]] for x in u[r]] for r in range(rank)]
-        for i, p in enumerate(present[0]):
-            for j, q in enumerate(present[1]):
-                for l, s in enumerate(present[2]):
-                    terms = [self._product(pairs[r][i][j], w[r][l]) for r in range(rank)]
-                    total = sum(plus for plus, _ in terms) - sum(minus for _, minus in terms)
-                    self.model.add(total == wanted.get((p, q, s), 0))
-        for part in (u, v):
-            for row in part:
-                self._first_is_plus(row)
-        if ordered:
-            _order(self.model, [[x for pair in (*a, *b) for x in pair] for a, b in zip(u, v, strict=True)])
+    def __init__(self, target: Target, entries: Sequence[Sequence[Sequence[int]]]) -> None:
+        super().__init__(target, entries)
+        for row in (*self.factors[0], *self.factors[1]):
+            signs = list(row.values())
+            for place, (_, minus) in enumerate(signs):
+                self.model.add_bool_or([minus.negated(), *(plus for plus, _ in signs[:place])])
 
-    def _variable(self) -> tuple[Any, Any]:
+    def variable(self) -> tuple[Any, Any]:
         plus, minus = self.model.new_bool_var(""), self.model.new_bool_var("")
         self.model.add_at_most_one(plus, minus)
         return plus, minus
 
-    def _product(self, x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
-        plus, minus = self._variable()
+    def product(self, x: tuple[Any, Any], y: tuple[Any, Any]) -> tuple[Any, Any]:
+        plus, minus = self.variable()
         for a, b, c in ((0, 0, plus), (1, 1, plus), (0, 1, minus), (1, 0, minus)):
             self.model.add_bool_or([x[a].negated(), y[b].negated(), c])
         self.model.add(plus + minus <= x[0] + x[1])
         self.model.add(plus + minus <= y[0] + y[1])
         return plus, minus
 
-    def _first_is_plus(self, row: list[tuple[Any, Any]]) -> None:
-        """Require that the first nonzero is a plus, without loss: the sign of a factor can be moved to W."""
-        for place, (_, minus) in enumerate(row):
-            self.model.add_bool_or([minus.negated(), *(plus for plus, _ in row[:place])])
+    def equate(self, products: list[Any], value: int) -> None:
+        self.model.add(sum(plus for plus, _ in products) - sum(minus for _, minus in products) == value)
 
-    @staticmethod
-    def value(solver: Any, variable: tuple[Any, Any]) -> int:
+    def value(self, solver: Any, variable: tuple[Any, Any]) -> int:
         return int(solver.value(variable[0])) - int(solver.value(variable[1]))
 
 
-def _order(model: Any, rows: list[list[Any]]) -> None:
-    """Order the products by their first bits, read as a number."""
-    bits = min(len(rows[0]), _ORDER_BITS)
-    numbers = [sum((1 << (bits - 1 - place)) * bit for place, bit in enumerate(row[:bits])) for row in rows]
-    for one, next_ in pairwise(numbers):
-        model.add(one <= next_)
+class _Signs(BrentModel):
+    """Model with a boolean for every nonzero coefficient, true where it is negative."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        dense = [factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors]
+        super().__init__(scheme.target, [[np.flatnonzero(row).tolist() for row in factor] for factor in dense])
+        for row in (*self.factors[0], *self.factors[1]):  # the sign of a factor can be moved to W
+            for first in list(row.values())[:1]:
+                self.model.add(first == 0)
+
+    def product(self, x: Any, y: Any) -> Any:
+        z = self.variable()
+        self.model.add_bool_xor([x, y, z, True])
+        return z
+
+    def equate(self, products: list[Any], value: int) -> None:
+        self.model.add(2 * sum(products) == len(products) - value)
+
+    def value(self, solver: Any, variable: Any) -> int:
+        return -1 if solver.value(variable) else 1

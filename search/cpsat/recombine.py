@@ -19,6 +19,7 @@ from ...errors import PlanError
 from ...schemes_db import Certificate, Kind, Provenance, Scheme, Target, Z
 from ...schemes_db.factor import IntArray
 from ...verify import certify
+from ..runs.bounds import signed_factors
 from ..runs.objectives import score_of
 from .solver import OnTick, solved
 
@@ -95,17 +96,10 @@ def distinct_products(schemes: Sequence[Scheme]) -> list[tuple[IntArray, IntArra
     """Return the distinct (left, right) factors of all products up to sign, first nonzero 1, in order of appearance."""
     found: dict[bytes, tuple[IntArray, IntArray]] = {}
     for scheme in schemes:
-        u, v = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors[:2])
-        for left, right in zip(u, v, strict=True):
+        for left, right in zip(*signed_factors(scheme)[:2], strict=True):
             if left.any() and right.any():
-                pair = _signed(left), _signed(right)
-                found.setdefault(pair[0].tobytes() + pair[1].tobytes(), pair)
+                found.setdefault(left.tobytes() + right.tobytes(), (left, right))
     return list(found.values())
-
-
-def _signed(row: IntArray) -> IntArray:
-    signed: IntArray = row * row[np.flatnonzero(row)[0]]
-    return signed
 
 
 class _Model:
@@ -118,12 +112,9 @@ class _Model:
         kinds = [grid.ravel() for grid in target.kind_arrays]
         outputs = np.flatnonzero(kinds[2] != Kind.ABSENT).tolist()
         self._use = [model.new_bool_var(f"y{p}") for p in range(len(products))]
-        self._plus = {(p, k): model.new_bool_var("") for p in range(len(products)) for k in outputs}
-        self._minus = {(p, k): model.new_bool_var("") for p in range(len(products)) for k in outputs}
-        for place, plus in self._plus.items():
-            model.add_at_most_one(plus, self._minus[place])
-            for sign in (plus, self._minus[place]):
-                model.add_implication(sign, self._use[place[0]])
+        self._w = {(p, k): model.new_int_var(-1, 1, "") for p in range(len(products)) for k in outputs}
+        for (p, _), entry in self._w.items():
+            model.add(entry == 0).only_enforce_if(self._use[p].negated())
         wanted = target.coefficients
         through: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for p, (left, right) in enumerate(products):
@@ -132,8 +123,7 @@ class _Model:
                     through.setdefault((i, j), []).append((p, int(left[i] * right[j])))
         for k in outputs:
             for (i, j), users in through.items():
-                total = sum(sign * (self._plus[p, k] - self._minus[p, k]) for p, sign in users)
-                model.add(total == wanted.get((i, j, k), 0))
+                model.add(sum(sign * self._w[p, k] for p, sign in users) == wanted.get((i, j, k), 0))
         weights: list[Any] = []
         for p, (left, right) in enumerate(products):
             if _half(left, kinds[0]) or _half(right, kinds[1]):
@@ -146,8 +136,7 @@ class _Model:
                     half = model.new_bool_var("")
                     model.add_implication(half, self._use[p])
                     for k in others:
-                        model.add_implication(half, self._plus[p, k].negated())
-                        model.add_implication(half, self._minus[p, k].negated())
+                        model.add(self._w[p, k] == 0).only_enforce_if(half)
                     halves.append(half)
             if len(halves) > 1:
                 model.add_at_most_one(halves)
@@ -158,29 +147,25 @@ class _Model:
     def _hint(self, scheme: Scheme) -> None:
         """Give the solver the best scheme of the pool as a hint."""
         places = {left.tobytes() + right.tobytes(): p for p, (left, right) in enumerate(self._products)}
-        used = set()
-        u, v, w = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors)
         values: dict[tuple[int, int], int] = {}
-        for left, right, out in zip(u, v, w, strict=True):
-            a, b = _signed(left), _signed(right)
-            p = places[a.tobytes() + b.tobytes()]
+        used = set()
+        for left, right, out in zip(*signed_factors(scheme), strict=True):
+            p = places[left.tobytes() + right.tobytes()]
             used.add(p)
-            turn = int(left[np.flatnonzero(left)[0]] * right[np.flatnonzero(right)[0]])
             for k in np.flatnonzero(out).tolist():
-                values[p, k] = values.get((p, k), 0) + turn * int(out[k])
+                values[p, k] = values.get((p, k), 0) + int(out[k])
         for p, use in enumerate(self._use):
             self.model.add_hint(use, p in used)
-        for place, plus in self._plus.items():
-            self.model.add_hint(plus, values.get(place, 0) == 1)
-            self.model.add_hint(self._minus[place], values.get(place, 0) == -1)
+        for place, entry in self._w.items():
+            self.model.add_hint(entry, values.get(place, 0))
 
     def scheme(self, solver: Any, provenance: Provenance) -> Scheme:
         """Return the scheme of a solution."""
         chosen = [p for p, use in enumerate(self._use) if solver.value(use)]
         grids = self.target.kind_arrays
         w = np.zeros((len(self._products), grids[2].size), dtype=np.int64)
-        for (p, block), plus in self._plus.items():
-            w[p, block] = int(solver.value(plus)) - int(solver.value(self._minus[p, block]))
+        for place, entry in self._w.items():
+            w[place] = solver.value(entry)
         parts = [*(np.array([self._products[p][side] for p in chosen]) for side in (0, 1)), w[chosen]]
         u, v, w = (part.reshape(-1, *grid.shape) for part, grid in zip(parts, grids, strict=True))
         return Scheme.from_arrays(self.target, u, v, w, provenance=provenance)

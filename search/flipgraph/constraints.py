@@ -16,10 +16,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import PlanError
-from ..basis.shears import masks_of_halves
+from ..basis.shears import half_masks
+from ..basis.sparsify_kernel import half_in
 from ..terms.bits import compiled, popcount
 from ..terms.packed import SchemeTerms
-from ..terms.rings import ZERO
 from ..terms.words import WORD_BITS, Words, is_wide
 from .policy import Policy
 
@@ -44,17 +44,11 @@ def make_guard(start: SchemeTerms, policy: Policy) -> Words:
     if most > policy.nonzeros:
         raise PlanError(f"a factor of the start has {most} nonzeros: a walk with at most {policy.nonzeros} can't start")
     guard = np.zeros(11, dtype=np.uint64)
-    guard[:6] = masks_of_halves(start.target).ravel()
+    guard[:6] = half_masks(start.target)
     chance = min(max(policy.chance, 0.0), 1.0)
     guard[ONE_MORE], guard[TWO_MORE] = round(chance * _SCALE), round(chance**2 * _SCALE)
     guard[NONZEROS] = policy.nonzeros
     return guard
-
-
-@compiled(forceinline=True)
-def half_in(guard: Words, f: np.uint64, support: np.uint64) -> bool:
-    """Return whether factor f with this support makes a product half, or zero."""
-    return support & ~guard[f] == ZERO or support & ~guard[f + np.uint64(3)] == ZERO
 
 
 @compiled(forceinline=True)

@@ -9,7 +9,7 @@ from ..terms.rings import ZERO, Value, added, equal, opposite, sign_from, sign_o
 from ..terms.words import Words
 from .constraints import FULL, allowed, change_of_full
 from .elements import count_rank, drop, put
-from .slots import REDUCTIONS, SlotKind, WordArena, bit_in, bucket_at, factor_at, place, place_of, term_sign, turn_term
+from .slots import SlotKind, WordArena, bit_in, bucket_at, factor_at, place, place_of, term_sign, turn_term
 
 NONE, NO_PARTNER, REJECTED, FLIP, GAIN, REDUCIBLE = range(6)
 """Events of `try_flip`: no active slot; an unequal partner or a sum outside the ring; a flip rejected by the
@@ -173,7 +173,6 @@ def shrink(s: WordArena, t: int) -> bool:
     slots = 64 * len(s.live)
     if s.x[t] == ZERO or s.x[slots + t] == ZERO or s.x[2 * slots + t] == ZERO:
         drop(s, t)
-        s.counters[REDUCTIONS] += 1
     return False
 
 
@@ -246,5 +245,4 @@ def absorb(s: WordArena, e: int, members: Words, last: int, mask: np.uint64) -> 
         if (mask >> np.uint64(t)) & ONE != ZERO:
             put(s, e, np.int64(members[t]), (word_at(s, np.uint64(e), members[t]) ^ value, ZERO))
     drop(s, np.int64(members[last]))
-    s.counters[REDUCTIONS] += 1
     count_rank(s)

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..basis.sparsify_kernel import half_in
 from ..terms.bits import ONE, compiled, next_draw, popcount
 from ..terms.rings import ZERO, added, equal, opposite, sign_from, turned
 from . import flips, orbit_flips
-from .constraints import FULL, NONZEROS, half_in
+from .constraints import FULL, NONZEROS
 from .dispatch import by_kind, has_dependences, is_plain
 from .elements import count_rank, drop, image, is_alike, put, value_of
 from .policy import PLUS_TRIES
-from .slots import REDUCTIONS, WordArena, factor_at, free_slot, is_live, pick, set_live, term_sign, turn_term
+from .slots import WordArena, factor_at, free_slot, is_live, pick, set_live, term_sign, turn_term
 
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
@@ -77,7 +78,6 @@ def merge(s: WordArena, t: int, u: int) -> bool:
                 put(s, odd, t, (plus, minus))
                 cancel(s, t, paired)
                 drop(s, u)
-                s.counters[REDUCTIONS] += 1
                 return True
     return False
 

@@ -18,7 +18,7 @@ from ..terms.rings import ZERO
 from ..terms.words import Words
 from .elements import alike, drop, put
 from .flips import FLIP, NO_PARTNER, NONE, REDUCIBLE, choose, count_active
-from .slots import REDUCTIONS, SlotKind, WordArena, bit_in, bucket_at, place, place_of
+from .slots import SlotKind, WordArena, bit_in, bucket_at, place, place_of
 
 MAX_CUBES = 64
 """Maximum number of cubes of a walk."""
@@ -172,9 +172,7 @@ def shrink(s: WordArena, t: int) -> bool:
     odd = 3 if len(s.kind.whole) == 2 else odd_one(s.kind, a, b, c)
     if a == ZERO or b == ZERO or c == ZERO:
         drop(s, t)
-    elif len(s.kind.whole) == 2:
-        return False
-    elif len(s.kind.turns) != 2 and a == b and a == c and has_room(s):
+    elif len(s.kind.whole) == 1 and len(s.kind.turns) != 2 and a == b and a == c and has_room(s):
         drop(s, t)
         toggle_cube(s, a)
         if mirrored(s.kind, a) != a:
@@ -182,7 +180,4 @@ def shrink(s: WordArena, t: int) -> bool:
     elif odd < 3:
         value = s.x[odd * slots + t]
         put(s, odd, t, (value ^ mirrored(s.kind, value), ZERO))
-    else:
-        return False
-    s.counters[REDUCTIONS] += 1
     return odd < 3 and len(s.kind.turns) != 2

@@ -8,7 +8,11 @@ from typing import NamedTuple
 from ...errors import PlanError
 
 MISS_LIMIT = 40
-"""Number of consecutive misses after which active slots are assumed to share buckets but no values."""
+"""Number of consecutive misses after which active slots are assumed to share buckets but no values; on a GPU a miss is
+a draw of a factor without active slots."""
+
+LONGEST = 1 << 30
+"""The largest `restart_after` of walks on a GPU."""
 
 PLUS_TRIES = 16
 """Maximum number of pairs that a plus draws."""
@@ -19,9 +23,10 @@ ANY_NONZEROS = 64
 COSTS = ("", "full")
 """Costs of a term in addition to the rank: none, or 1 if it is a full product."""
 
-
 ORBITS = ("any", "whole")
 """Orbits of a walk with cyclic shift and reversal: of any size, or no reduction of orbits of six terms."""
+
+WHOLE_REFUSED = "whole orbits are those of walks flip-c3z2 and flip-z2: leave orbits out, or take one of them"
 
 
 class Selection(NamedTuple):

@@ -22,9 +22,7 @@ _SHIFT = np.uint64(64 - BUCKET_BITS)
 _GOLDEN, _SILVER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1B54A32D192ED03)
 _TWO, _SIX, _LOW = np.uint64(2), np.uint64(6), np.uint64(63)
 
-(STEPS, FLIPS, MISSES, SINCE, RANK, WALK_BEST, WALK_STEPS, TRAPPED, BEST, PLUSES, RESTARTS, REDUCTIONS, GAIN_STEP) = (
-    range(13)
-)
+STEPS, FLIPS, MISSES, SINCE, RANK, WALK_BEST, WALK_STEPS, TRAPPED, BEST = range(9)
 """Indices of `WordArena.counters`; see `WordArena`."""
 
 
@@ -60,10 +58,9 @@ class WordArena(NamedTuple):
         start: as x, the terms that a restart returns to.
         best: as x, the best terms so far.
         rng: (1,) uint64, the state of xorshift64.
-        counters: (13,) int64: STEPS (draws), FLIPS made, consecutive MISSES, steps SINCE the last event,
+        counters: (9,) int64: STEPS (draws), FLIPS made, consecutive MISSES, steps SINCE the last event,
             current RANK, WALK_BEST rank since the restart, WALK_STEPS steps since WALK_BEST, how often
-            TRAPPED since WALK_BEST, BEST rank of all (with the policy's extra ranks for full products),
-            PLUSES, RESTARTS, REDUCTIONS, and the step of the last improvement of BEST.
+            TRAPPED since WALK_BEST, BEST rank of all (with the policy's extra ranks for full products).
         guard: see `constraints`.
         scratch: (3, 64) uint64, scratch memory of the moves.
     """
@@ -79,10 +76,6 @@ class WordArena(NamedTuple):
     counters: IntArray
     guard: Words
     scratch: Words
-
-
-STATE = ("x", "buckets", "active", "live", "start", "best", "rng", "counters", "guard", "scratch")
-"""The arrays of an arena that a snapshot stores."""
 
 
 @compiled(forceinline=True)

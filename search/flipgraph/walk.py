@@ -14,11 +14,8 @@ from .policy import MISS_LIMIT, PolicyNumbers
 from .slots import (
     BEST,
     FLIPS,
-    GAIN_STEP,
     MISSES,
-    PLUSES,
     RANK,
-    RESTARTS,
     SINCE,
     STEPS,
     TRAPPED,
@@ -33,12 +30,6 @@ def copy(source: Words, destination: Words) -> None:
     """Copy terms word by word: slice assignment would allocate a temporary."""
     for t in range(len(source)):
         destination[t] = source[t]
-
-
-@compiled
-def restart(s: WordArena) -> None:
-    load(s, s.start)
-    s.counters[RESTARTS] += 1
 
 
 @compiled
@@ -65,7 +56,6 @@ def record(s: WordArena, policy: PolicyNumbers) -> None:
         best |= now == s.counters[BEST] and s.guard[FULL] < s.guard[BEST_FULL]
     if best:
         keep(s, policy)
-        s.counters[GAIN_STEP] = s.counters[STEPS]
 
 
 @compiled
@@ -87,12 +77,11 @@ def unblock(s: WordArena, policy: PolicyNumbers, trapped: bool) -> None:
     if trapped:
         s.counters[TRAPPED] += 1
     if s.counters[TRAPPED] > policy.trap or s.counters[WALK_STEPS] > policy.restart_after:
-        restart(s)
+        load(s, s.start)
     elif s.counters[RANK] < s.counters[WALK_BEST] + policy.margin and plus(s):
-        s.counters[PLUSES] += 1
         reduce(s)
     elif trapped:
-        restart(s)
+        load(s, s.start)
 
 
 @compiled(nogil=True)

@@ -10,7 +10,7 @@ from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
 from ..basis.shears import half_masks
 from ..terms.involution import Swaps, parse_swaps
-from ..terms.orbits import OrbitTerms
+from ..terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
 from ..terms.packed import PackedTerms
 from ..terms.pairs import PairTerms
 from ..terms.ternary import TermsModulo3, TernaryTerms
@@ -147,48 +147,45 @@ def _walk(name: str) -> _Walk:
     walk = _WALKS[kind]
     if swaps is None:
         return walk
-    return walk._replace(make=partial(_pair_walk, swaps=swaps), pack=packs(PairTerms, swaps=swaps))
+    return walk._replace(make=_symmetric_walk(PairTerms, swaps), pack=packs(PairTerms, swaps=swaps))
 
 
 def _flip_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-    from .arena_walkers import FlipWalker
+    from .arena import FlipWalker
 
     return FlipWalker(start, seed, index, policy)
 
 
 def _half_walk(start: Any, seed: int, index: int, policy: Policy) -> Walker:
-    if not len(half_masks(start.target)):
+    if not half_masks(start.target).any():
         raise PlanError(f"{start.target} has no half blocks, so all products are full: take the walk flip")
     return _flip_walk(start, seed, index, policy)
 
 
-def _orbit_walk(start: Any, seed: int, index: int, policy: Policy, reverse: bool = False) -> Walker:
-    from .arena_walkers import OrbitWalker
+def _symmetric_walk(kind: type[SymmetricTerms], swaps: Swaps | None = None) -> MakeWalker:
+    """Return the function that creates a walk on terms of a kind, to which others of the symmetry are converted."""
 
-    if isinstance(start, PackedTerms):
-        naive = start.rank == len(start.target.terms) and not reverse
-        start = OrbitTerms.naive(start.target) if naive else OrbitTerms.from_packed(start)
-    return OrbitWalker(start, seed, index, policy, reverse)
+    def make(start: Any, seed: int, index: int, policy: Policy) -> Walker:
+        from .arena import OrbitWalker
 
+        if not isinstance(start, kind):
+            start = kind.from_packed(start, swaps)
+        return OrbitWalker(start, seed, index, policy)
 
-def _pair_walk(start: Any, seed: int, index: int, policy: Policy, swaps: Swaps | None = None) -> Walker:
-    from .arena_walkers import OrbitWalker
-
-    start = PairTerms.from_packed(start, swaps) if isinstance(start, PackedTerms) else start
-    return OrbitWalker(start, seed, index, policy)
+    return make
 
 
 _SHIFTED = Policy(plus_after=2_000, margin=7, restart_after=20_000_000)
 
 register_walk("flip", _flip_walk)
-register_walk("flip-c3", _orbit_walk, packs(OrbitTerms), _SHIFTED)
+register_walk("flip-c3", _symmetric_walk(OrbitTerms), packs(OrbitTerms), _SHIFTED)
 register_walk(
     "flip-c3z2",
-    partial(_orbit_walk, reverse=True),
+    _symmetric_walk(ReversibleTerms),
     packs(OrbitTerms, partial(OrbitTerms.naive, reversible=True)),
     _SHIFTED,
 )
 register_walk("flip-half", _half_walk, policy=Policy(plus_after=20_000, margin=3, chance=0.15))
-register_walk(PAIRS, _pair_walk, packs(PairTerms), Policy(plus_after=50_000, margin=4))
+register_walk(PAIRS, _symmetric_walk(PairTerms), packs(PairTerms), Policy(plus_after=50_000, margin=4))
 register_walk("flip-z3", _flip_walk, packs(TermsModulo3), Policy(plus_after=20_000))
 register_walk("flip-zt", _flip_walk, packs(TernaryTerms), Policy(plus_after=30_000))

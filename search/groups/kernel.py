@@ -88,6 +88,15 @@ def drop(s: State, t: int) -> None:
 
 
 @compiled
+def odd_factor(s: State, t: int, u: int) -> int:
+    """Return a factor beside which two terms share both others; 3 if there is none."""
+    equal_u, equal_v, equal_w = s.x[0, t] == s.x[0, u], s.x[1, t] == s.x[1, u], s.x[2, t] == s.x[2, u]
+    if equal_u and equal_v:
+        return 2
+    return 0 if equal_v and equal_w else 1 if equal_u and equal_w else 3
+
+
+@compiled
 def merge_one(s: State) -> bool:
     """Drop a term with a zero factor, or merge two that share two factors; return False if there are none."""
     for t in range(s.numbers[0]):
@@ -95,9 +104,8 @@ def merge_one(s: State) -> bool:
             drop(s, t)
             return True
         for u in range(t):
-            equal_u, equal_v, equal_w = s.x[0, t] == s.x[0, u], s.x[1, t] == s.x[1, u], s.x[2, t] == s.x[2, u]
-            if (equal_u and equal_v) or (equal_u and equal_w) or (equal_v and equal_w):
-                f = 0 if not equal_u else 1 if not equal_v else 2
+            f = odd_factor(s, t, u)
+            if f < 3:
                 other = turned(s.x[f, u], s.signs[t] ^ s.signs[u])
                 if other & s.x[f, t] == _ZERO:
                     put(s, f, t, total_of(other, s.x[f, t]))
@@ -161,12 +169,10 @@ def relabel(s: State, c: Costs, heat: float, rng: Words) -> None:
 @compiled
 def reducible(s: State, t: int) -> bool:
     """Return whether a term shares two factors with another."""
-    found = 0
+    found = False
     for u in range(s.numbers[0]):
-        equal = np.int64(s.x[0, t] == s.x[0, u]) + np.int64(s.x[1, t] == s.x[1, u]) + np.int64(s.x[2, t] == s.x[2, u])
-        if equal >= 2 and t != u:
-            found += 1
-    return found > 0
+        found |= t != u and odd_factor(s, t, u) < 3
+    return found
 
 
 @compiled
@@ -219,11 +225,11 @@ def copy(source: State, destination: State) -> None:
 @compiled(nogil=True)
 def cool(
     s: State, best: State, c: Costs, steps: int, hot: float, cold: float, plus_after: int, limit: int, rng: Words
-) -> int:
+) -> None:
     """Walk `steps` steps from a state, changed in place, and store the one of the lowest cost in `best`.
 
     The temperature falls from `hot` to `cold`, in products. After `plus_after` steps without a new lowest cost a plus
-    raises the rank, to at most `limit`. Returns the number of flips tried.
+    raises the rank, to at most `limit`.
     """
     s.numbers[1] = cost_of(s, c)
     copy(s, best)
@@ -247,4 +253,3 @@ def cool(
         if s.numbers[1] < best.numbers[1]:
             since = 0
             copy(s, best)
-    return steps

@@ -82,11 +82,8 @@ class CpuFleet(TurnFleet):
         self._active += [self._next() for _ in range(self._jobs - len(self._active))]
         steps = min(steps, *(one.patience for one in self._active))
         before = sum(one.walker.flips for one in self._active)
-        if self._jobs == 1:
-            self._active[0].walker.advance(0, steps)
-        else:
-            with ThreadPoolExecutor(self._jobs) as threads:
-                list(threads.map(lambda one: one.walker.advance(0, steps), self._active))
+        with ThreadPoolExecutor(self._jobs) as threads:
+            list(threads.map(lambda one: one.walker.advance(0, steps), self._active))
         self.flips += sum(one.walker.flips for one in self._active) - before
         self._fresh[:] = False
         for one in self._active:

@@ -22,8 +22,7 @@ from ...schemes_db.formats import lcma_json
 from ...schemes_db.formats.strict_json import loads
 from ...verify import certify
 from ..cluster.connection import Cluster, cluster_at
-from ..runs.field_types import check_field_types
-from ..runs.locked_folder import LockedFolder, intact, reported
+from ..runs.locked_folder import LockedFolder, check_field_types, intact, reported
 
 
 @dataclass(frozen=True, kw_only=True)

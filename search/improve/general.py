@@ -15,8 +15,7 @@ from ...schemes_db.recipes import in_order
 from ...schemes_db.run_record import RunRecord
 from ..cluster.turn_worker import Report
 from ..cluster.workers import pool_of, release
-from ..runs.record import Record
-from ..runs.result import Find
+from ..runs.result import Find, Record
 from ..terms.words import WORD_BITS
 from ..triples.annealer import has_triples
 from .catalogue import CatalogueUpdater

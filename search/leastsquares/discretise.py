@@ -105,7 +105,6 @@ class _Rounding:
     def __init__(self, target: Target, equations: Equations, x: FloatArray, rng: np.random.Generator) -> None:
         self._target, self._equations, self._rng, self._x = target, equations, rng, x
         self._free = np.ones(len(x), dtype=bool)
-        self._best = (x, self._free)
 
     def run(self) -> Scheme | None:
         """Return an exact scheme, or None after KICKS releases in vain."""

@@ -50,7 +50,7 @@ class SquaresFleet(FoundFleet):
             factors = [f.dense.reshape(f.rank, -1) / f.denominator for f in start.factors]
         chains = chains or (GPU_CHAINS if arrays.on_gpu else CHAINS)
         self._hopping = Hopping(Equations(target, rank, arrays), chains, seed, factors)
-        self._seed, self._stop, self._rounds = seed, stop, 0
+        self._rank, self._seed, self._stop, self._rounds = rank, seed, stop, 0
 
     def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
         """Advance all chains; yield rational schemes near their real solutions, by the numbers of these."""
@@ -62,7 +62,7 @@ class SquaresFleet(FoundFleet):
             if self._stop():
                 return None
             rng = np.random.default_rng((self._seed, rounds, number))
-            return discretised(self.target, x, self._hopping.rank, rng)
+            return discretised(self.target, x, self._rank, rng)
 
         schemes = (map if executor is None else executor.map)(rational, enumerate(solutions))
         yield from ((number, scheme) for number, scheme in enumerate(schemes) if scheme is not None)

@@ -71,12 +71,7 @@ class Hopping(Checkpointed):
         put = equations.arrays.put
         self._base = put(self._starts(np.random.default_rng((seed, 0))))
         self._chains = Chains(equations, self._base)
-        everyone = np.ones(count, dtype=bool)
-        self._send(everyone, self._base, np.full(count, START_RIDGE), np.full(count, START_DECAY), 1.0)
-
-    @property
-    def rank(self) -> int:
-        return self._equations.rank
+        self._send(np.ones(count, bool), self._base, np.full(count, START_RIDGE), np.full(count, START_DECAY), 1.0)
 
     def advance(self, steps: int) -> list[FloatArray]:
         """Take `steps` steps, rounded up to a multiple of PERIOD; return the solutions (size,) on the way.

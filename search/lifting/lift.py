@@ -53,8 +53,8 @@ _SIDES = {"left": 0, "right": 1, "out": 2}
 class Lift:
     """The result of a lift: the certified scheme, or None and the reason."""
 
-    scheme: Scheme | None
-    certificate: Certificate | None
+    scheme: Scheme | None = None
+    certificate: Certificate | None = None
     reason: str = ""
 
     def __repr__(self) -> str:
@@ -95,11 +95,10 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
             outcome, step, x = steps.run(rng if attempt else None)
             deepest = max(deepest, step)
             if outcome == UNEQUAL:
-                return Lift(
-                    None, None, f"the nonzero entries have no lift, and all entries need more than {MEMORY >> 30} GB"
-                )
+                gigabytes = MEMORY >> 30
+                return Lift(reason=f"the nonzero entries have no lift, and all entries need more than {gigabytes} GB")
             if outcome == STUCK and step == 1:
-                return Lift(None, None, f"no lift to Z/{prime**2}: the equations have no solution at step 1")
+                return Lift(reason=f"no lift to Z/{prime**2}: the equations have no solution at step 1")
             if outcome == SOLVED:
                 numerators, denominators = x, np.ones(3, dtype=np.int64)
             elif outcome == LIFTED and (fraction := _rational(x, steps.sizes, prime)) is not None:
@@ -120,7 +119,7 @@ def lift(scheme: Scheme, *, ring: Ring = Z, seed: int = 0, tries: int = 8, order
             break
     if best is None:
         reason = "only fractions were found: lift to Q" if fractional else f"no lift found beyond step {deepest}"
-        return Lift(None, None, reason)
+        return Lift(reason=reason)
     return _certified(scheme, best[1], best[2], ring, seed)
 
 
@@ -279,5 +278,5 @@ def certified_lift(origin: Scheme, lifted: Scheme, relation: str, seed: int | No
     try:
         certificate = certify(lifted)
     except VerificationError as error:
-        return Lift(None, None, f"the lifted coefficients are wrong: {error}")
+        return Lift(reason=f"the lifted coefficients are wrong: {error}")
     return Lift(lifted, certificate)

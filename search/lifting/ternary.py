@@ -13,7 +13,7 @@ from ...schemes_db import Scheme
 from ...schemes_db.costs import full_and_half
 from ..basis.shears import symmetries
 from ..basis.sparsify import sparsified
-from ..cpsat.signs import MAX_TRIPLES, signed_scheme, ternary_signs, triples_of
+from ..cpsat.brent import ternary_signs
 from ..flipgraph.graph import random_flip
 from ..flipgraph.policy import Policy
 from ..terms.packed import PackedTerms
@@ -55,12 +55,8 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
 
 
 def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:
-    if triples_of(scheme) > MAX_TRIPLES:
-        return Lift(None, None, "too many products of coefficients for a model of signs")
-    factors, word = ternary_signs(scheme, seconds=seconds, seed=seed)
-    if factors is None:
-        return Lift(None, None, "no signs make it ternary" if word == "infeasible" else "no signs found in time")
-    return certified_lift(scheme, signed_scheme(scheme, factors), "signs by CP-SAT")
+    signed, reason = ternary_signs(scheme, seconds=seconds, seed=seed)
+    return Lift(reason=reason) if signed is None else certified_lift(scheme, signed, "signs by CP-SAT")
 
 
 def after_flips(scheme: Scheme, steps: int, seed: int) -> Scheme:

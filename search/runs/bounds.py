@@ -13,11 +13,11 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Ring, Scheme, Target
 from ...schemes_db.costs import full_and_half
+from ...schemes_db.factor import IntArray
 from ..basis.shears import half_masks
-from ..flipgraph.policy import ANY_NONZEROS, Policy
+from ..flipgraph.policy import ANY_NONZEROS, WHOLE_REFUSED, Policy
 from ..flipgraph.walkers import PAIRS, WalkTerms, walk_kind
-from ..terms.orbits import WHOLE_REFUSED, OrbitTerms
-from ..terms.pairs import PairTerms
+from ..terms.orbits import SymmetricTerms
 
 BOUNDS = frozenset({"chance", "full", "nonzeros", "keep"})
 """The fields of a policy that bound the flips."""
@@ -28,7 +28,7 @@ HALF_BOUNDS = frozenset({"chance", "full"})
 
 def has_halves(target: Target) -> bool:
     """Return whether some products of a target can be half products."""
-    return len(half_masks(target)) > 0
+    return bool(half_masks(target).any())
 
 
 def refuse_bounds(policy: Policy, walk: str, start: WalkTerms, over: Ring, ladder: Sequence[str]) -> None:
@@ -39,7 +39,7 @@ def refuse_bounds(policy: Policy, walk: str, start: WalkTerms, over: Ring, ladde
         raise PlanError(WHOLE_REFUSED)
     if not (policy.guarded or policy.keep):
         return
-    if isinstance(start, OrbitTerms | PairTerms):
+    if isinstance(start, SymmetricTerms):
         raise PlanError(f"walk {walk!r} knows no bounds: leave full, chance, nonzeros and keep out, or take walk flip")
     if (policy.full >= 0 or policy.chance < 1) and not has_halves(start.target):
         raise PlanError(f"{start.target} has no half blocks, so all products are full: leave full and chance out")
@@ -86,13 +86,13 @@ def common_products(start: Scheme, other: Scheme) -> list[int]:
     """
     if start.target != other.target:
         raise PlanError(f"{other!r} has no products of {start.target} to keep")
-    known = set(_products(other))
-    return [place for place, product in enumerate(_products(start)) if product in known]
+    known, own = ([row.tobytes() for row in np.concatenate(signed_factors(one), axis=1)] for one in (other, start))
+    return [place for place, product in enumerate(own) if product in known]
 
 
-def _products(scheme: Scheme) -> list[bytes]:
-    """Return every product's three factors as bytes, the first two with a positive first nonzero."""
+def signed_factors(scheme: Scheme) -> tuple[IntArray, IntArray, IntArray]:
+    """Return U, V and W (R, blocks), the signs of products moved so that first nonzeros of U and V are positive."""
     u, v, w = (factor.dense.reshape(scheme.rank, -1) for factor in scheme.factors)
     firsts = (np.take_along_axis(part, (part != 0).argmax(axis=1)[:, None], axis=1) for part in (u, v))
     left, right = (np.where(first < 0, -1, 1) for first in firsts)
-    return [row.tobytes() for row in np.concatenate([u * left, v * right, w * left * right], axis=1)]
+    return u * left, v * right, w * left * right

@@ -63,12 +63,6 @@ def provenance_of(
     )
 
 
-def scheme_of(config: RunConfig, terms: WalkTerms, ancestry: Ancestry, remark: str, seconds: float) -> Scheme:
-    """Return the scheme of a walk's terms, with its provenance."""
-    scheme = terms.to_scheme()
-    return scheme.replace(provenance=provenance_of(config, scheme, ancestry, remark, seconds))
-
-
 def certified(config: RunConfig, origin: Scheme) -> Find | Unlifted:
     """Certify and lift a scheme; return the find, or the certified origin if it has no lift to the ring and bounds.
 

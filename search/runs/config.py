@@ -18,7 +18,7 @@ from ..terms.ternary import TermsModulo3, TernaryTerms
 from ..triples.annealer import usual_rank
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .engine import Engine
-from .field_types import check_field_types
+from .locked_folder import check_field_types
 from .objectives import HALF_OBJECTIVES, refuse_objective
 from .plan import LadderPlan, Setting
 from .stages import EASY_SIDE, FormatStage, corners_below, formats_below, parse_stage

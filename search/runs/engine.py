@@ -137,13 +137,8 @@ class ThreadSession(SteeredSession):
         return sum(walker.flips for walker in self._walkers)
 
     def advance(self, goals: Vector, steps: int, executor: Executor | None) -> None:
-        tasks = list(zip(self._walkers, goals.tolist(), strict=True))
-        if executor is None or len(tasks) == 1:
-            for walker, goal in tasks:
-                walker.advance(goal, steps)
-            return
-        for task in [executor.submit(walker.advance, goal, steps) for walker, goal in tasks]:
-            task.result()
+        mapped = map if executor is None or self.walkers == 1 else executor.map
+        list(mapped(lambda walker, goal: walker.advance(goal, steps), self._walkers, goals.tolist()))
 
     def terms(self, walks: Vector) -> list[WalkTerms]:
         return [self._walkers[walk].terms() for walk in walks.tolist()]

@@ -23,9 +23,8 @@ from ...home import write_atomic
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.formats.strict_json import loads
 from .config import RunConfig
-from .field_types import check_field_types
-from .locked_folder import LockedFolder, intact, reported
-from .record import Record
+from .locked_folder import LockedFolder, check_field_types, intact, reported
+from .result import Record
 from .snapshot import Arrays
 
 
@@ -63,10 +62,6 @@ class RunFolder(LockedFolder[RunConfig]):
             if start_file.exists():
                 start = lcma_json.parse(start_file.read_text())[0].scheme
         return RunConfig.from_json(data, start)
-
-    def append(self, records: list[Record]) -> None:
-        """Append finds; see `append_lines`."""
-        self.append_lines("found.jsonl", [record.to_line() for record in records])
 
     def records(self) -> list[Record]:
         """Return the finds so far, each proven again; see `parsed_lines`."""

@@ -64,9 +64,8 @@ def write_beside(result: Result, folder: Path) -> list[Path]:
     Raises:
         OSError: the folder can't be written.
     """
-    near = (result.nearest,) if isinstance(result.nearest, Find) else ()
     written = []
-    for found in (*result.finds, *near):
+    for found in result.kept:
         path = folder / f"lcma-found-{found.scheme.digest[:12]}.json"
         write_atomic(path, lcma_json.render(found.scheme, found.certificate))
         written.append(path)

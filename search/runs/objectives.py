@@ -12,7 +12,6 @@ from ..groups.product_rank import PREFIX, inner_format
 
 Score = Callable[[Scheme], Fraction]
 
-
 _OBJECTIVES: dict[str, Score] = {
     "rank": lambda scheme: Fraction(scheme.rank),
     "cost": level_products,
@@ -35,11 +34,6 @@ def register_objective(name: str, score: Score) -> None:
     if name in _OBJECTIVES:
         raise PlanError(f"an objective named {name!r} is registered already")
     _OBJECTIVES[name] = score
-
-
-def objective_names() -> tuple[str, ...]:
-    """Return the names of the registered objectives."""
-    return tuple(_OBJECTIVES)
 
 
 def score_of(name: str, scheme: Scheme) -> Fraction:

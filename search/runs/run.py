@@ -15,8 +15,8 @@ from ..flipgraph.policy import Policy
 from ..groups.product_rank import PREFIX
 from ..turn_fleet import Stop
 from .config import RunConfig
-from .field_types import check_field_types
 from .folder import RunFolder
+from .locked_folder import check_field_types
 from .plan import LadderPlan
 from .result import Progress, Result
 from .search_run import SearchRun
@@ -31,7 +31,7 @@ def never() -> bool:
 
 
 def find(
-    target: Target | str,
+    target: Target | str | RunConfig,
     *,
     rank: int | None = None,
     ring: Ring | str = Z,
@@ -67,7 +67,7 @@ def find(
     walks, and `seconds` ends the run after a round.
 
     Args:
-        target: the target, or its name.
+        target: the target, or its name, or a whole configuration in place of the settings.
         ring: Z2 or Z3 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
         out: a new folder for the run: every find is written to it at once, and `resume` continues from there.
         on_event: called after every round.
@@ -85,7 +85,7 @@ def find(
         TargetError: the target or the ring is not known.
         RunFolderError: `out` contains a run already, or can't be written.
     """
-    need(Target | str, target=target)
+    need(Target | str | RunConfig, target=target)
     need(Ring | str, ring=ring)
     need(tuple | list | None, ladder=ladder)
     need(Policy | Mapping | None, policy=policy)
@@ -104,27 +104,18 @@ def find(
         check_field_types(RunConfig, settings)
     except TypeError as error:
         raise ArgumentError(str(error)) from None
-    config = RunConfig(
-        target.name if isinstance(target, Target) else target.strip(),
-        ring=ring.name if isinstance(ring, Ring) else ring.strip().upper(),
-        policy=policy,
-        start=start,
-        ladder=None if ladder is None else tuple(ladder),
-        plan=plan,
-        **settings,
-    )
-    return carry_out(config, jobs=jobs, out=out, on_event=on_event, stop=stop)
-
-
-def carry_out(
-    config: RunConfig,
-    *,
-    jobs: int = 1,
-    out: str | Path | None = None,
-    on_event: OnEvent | None = None,
-    stop: Stop = never,
-) -> Result:
-    """Run the search of a configuration; see `find`."""
+    if isinstance(target, RunConfig):
+        config = target
+    else:
+        config = RunConfig(
+            target.name if isinstance(target, Target) else target.strip(),
+            ring=ring.name if isinstance(ring, Ring) else ring.strip().upper(),
+            policy=policy,
+            start=start,
+            ladder=None if ladder is None else tuple(ladder),
+            plan=plan,
+            **settings,
+        )
     state = _run_of(config)  # before the folder is created: a target that fits no walk must not leave one behind
     if out is None:
         return _go(state, jobs, on_event, stop)

@@ -12,8 +12,7 @@ from ...schemes_db import Target
 from .config import RunConfig
 from .folder import Checkpoint, RunFolder
 from .locked_folder import RunFolderError
-from .record import Record
-from .result import Find, Unlifted
+from .result import Find, Record, Unlifted
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,13 @@ from collections import deque
 from concurrent.futures import Executor
 
 from ...schemes_db import Scheme
-from ...verify import certify
 from ..turn_fleet import Stop
-from .certify_find import Ancestry, provenance_of
+from .certify_find import Ancestry, certified, provenance_of
 from .config import RunConfig
 from .folder import Checkpoint, RunFolder
 from .locked_folder import intact
 from .objectives import score_of
-from .record import Record
-from .result import Find, Progress, Result, Unlifted
+from .result import Find, Progress, Record, Result, Unlifted
 from .snapshot import Arrays
 
 CHECKPOINT_SECONDS = 5.0
@@ -130,7 +128,7 @@ class SearchRun(ABC):
         """Write new records to the folder, if there is one."""
         if self.folder is not None:
             fresh = [record for record in records if _key(record) not in self._written]
-            self.folder.append(fresh)
+            self.folder.append_lines("found.jsonl", [record.to_line() for record in fresh])
             self._written |= {_key(record) for record in fresh}
 
     def _keep(self, record: Record) -> None:
@@ -152,8 +150,7 @@ class SearchRun(ABC):
             self._lowest, self._gained = scheme.rank, self.seconds
         ancestry, remark = Ancestry((config.start.digest,) if config.start else ()), f"round {self._round}{remark}"
         scheme = scheme.replace(provenance=provenance_of(config, scheme, ancestry, remark, self.seconds, relation))
-        certificate = certify(scheme)
-        record = Record(self._round, walk, Find(scheme, certificate, scheme, certificate), self._stage)
+        record = Record(self._round, walk, certified(config, scheme), self._stage)
         if self._better(record.found):
             self._keep(record)
             self._record([record])

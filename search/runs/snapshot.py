@@ -7,6 +7,7 @@ NamedTuple ("_arena.best").
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,7 +46,7 @@ def snapshot(walkers: Sequence[object]) -> Arrays:
     Raises:
         PlanError: their class declares no schema.
     """
-    return {name: np.stack([np.asarray(_value(walker, name)) for walker in walkers]) for name in _schema(walkers[0])}
+    return {name: np.stack([*map(attrgetter(name), walkers)]) for name in _schema(walkers[0])}
 
 
 def restore(walkers: Sequence[object], arrays: Arrays) -> None:
@@ -58,7 +59,7 @@ def restore(walkers: Sequence[object], arrays: Arrays) -> None:
     if set(arrays) != set(schema):
         raise PlanError(f"the checkpoint does not fit these walks: it has {', '.join(sorted(arrays)) or 'nothing'}")
     for name in schema:
-        saved, values = arrays[name], [_value(walker, name) for walker in walkers]
+        saved, values = arrays[name], [*map(attrgetter(name), walkers)]
         if saved.shape != (len(walkers), *np.shape(values[0])):
             raise PlanError(f"the checkpoint does not fit these walks: {name} differs")
         for walker, value, state in zip(walkers, values, saved, strict=True):
@@ -73,10 +74,3 @@ def _schema(walker: object) -> tuple[str, ...]:
     if not schema:
         raise PlanError(f"walks of kind {type(walker).__name__} can't be checkpointed: they declare no STATE")
     return schema
-
-
-def _value(walker: object, name: str) -> Any:
-    value: Any = walker
-    for part in name.split("."):
-        value = getattr(value, part)
-    return value

@@ -15,18 +15,16 @@ from ..cluster.engine import engine_on
 from ..flipgraph.walkers import WalkTerms, pack_start
 from ..format_moves.corners import starts_from
 from .bounds import broken
-from .certify_find import Ancestry, certified, scheme_of, sparse
+from .certify_find import Ancestry, certified, provenance_of, sparse
 from .config import MAX_WALKS
 from .engine import Session, Walks
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting
-from .population import PopulationWalks
-from .record import Record
-from .result import Find, Unlifted
+from .result import Find, Record, Unlifted
 from .search_run import SearchRun
 from .snapshot import Arrays
-from .strategy import IndependentWalks, SearchStrategy
+from .strategy import IndependentWalks, PopulationWalks, SearchStrategy
 
 LIFTS_PER_STEP = 6
 """Maximum number of schemes that are tried for each one that a ladder passes on, as they must lift."""
@@ -216,9 +214,8 @@ class WalkRun(SearchRun):
         places = np.array([walk])
         remark = f"walk {walk}, round {self._round}, step {self._session.steps(places)[0]}"
         root = int(self._strategy.roots(places)[0]) if root is None else root
-        return scheme_of(
-            self.config, sparse(terms, self.config.target_policy), self._ancestry(root), remark, self.seconds
-        )
+        scheme = sparse(terms, self.config.target_policy).to_scheme()
+        return scheme.replace(provenance=provenance_of(self.config, scheme, self._ancestry(root), remark, self.seconds))
 
     def _ancestry(self, root: int) -> Ancestry:
         """Return the ancestry of schemes from a start of this format; -1 means any of them."""

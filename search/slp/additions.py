@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import count
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError, VerificationError
-from ...schemes_db import Program, Scheme
+from ...schemes_db import Program, Scheme, Z
 from ...schemes_db.costs import additions as plain_additions
 from ...schemes_db.costs import product_kinds
 from ...schemes_db.factor import IntArray
@@ -24,13 +25,24 @@ from ...schemes_db.program import Lin, Load, Op, Product, Store
 from ...schemes_db.straightline import program_of
 from ...verify.outcome import Outcome
 from ...verify.program import check_program, scheme_of
-from .linear_maps import PairedMap, ProgramLines, SearchedMap, TernaryMap, fits_ternary
+from ..terms.words import HALF_BITS
+from .anneal import polished
+from .linear_maps import PairedMap, ProgramLines, TernaryMap, fits_ternary
 
 LARGEST = 8
 """Largest numerator that sharing handles."""
 
 BATCH = 20
 """Runs between two checks of the time limit."""
+
+SCREEN_RUNS = 40
+"""Screening runs of every scheme of a pool, in the order of additions without sharing, for up to half the time."""
+
+FINALISTS = 4
+"""Schemes that share the rest of the time."""
+
+WALK_SHARE = 0.8
+"""Share of a finalist's time that is spent on walks, with `flips`."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +104,42 @@ def fewer_additions(
     return Additions(scheme, program, outcome, plain_additions(scheme), done)
 
 
-def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[SearchedMap, bool]]:
+def fewest_additions(
+    schemes: Sequence[Scheme], *, seconds: float = 10.0, seed: int = 0, jobs: int = 1, flips: bool = False
+) -> Additions:
+    """Return the best program of a pool of schemes: all are screened, the best few get more runs.
+
+    With `flips` the ternary ones among these are first replaced, by flips and changes of basis that
+    lower the additions: the program is then of another scheme of the same rank, certified.
+
+    Raises:
+        PlanError: there are no schemes, or one has coefficients that sharing does not handle.
+    """
+    if not schemes:
+        raise PlanError("no schemes to work on: name some, or a run folder with finds over Z or Q")
+    fewer_additions(schemes[0], runs=1)  # compiles, so that the time limit excludes it
+    begin, screened = time.perf_counter(), []
+    for scheme in sorted(schemes, key=plain_additions):
+        screened.append(fewer_additions(scheme, runs=SCREEN_RUNS, seed=seed))
+        if time.perf_counter() - begin > seconds / 2:
+            break
+    screened.sort(key=lambda result: result.count)
+    finalists = screened[:FINALISTS]
+    rest = max(0.0, seconds - (time.perf_counter() - begin)) / len(finalists)
+    longer = []
+    for result in finalists:
+        scheme, left = result.scheme, rest
+        blocks = max(kinds.size for kinds in scheme.target.kind_arrays)
+        if flips and scheme.ring is Z and scheme.ternary and blocks <= HALF_BITS:
+            scheme = polished(scheme, seconds=rest * WALK_SHARE, seed=seed, jobs=jobs)
+            left = rest * (1 - WALK_SHARE)
+        longer.append(fewer_additions(scheme, seconds=left, seed=seed))
+    return min([*longer, *screened], key=lambda result: result.count)
+
+
+def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[PairedMap | TernaryMap, bool]]:
     """Return minimisers of the map and of its transpose (True): `PairedMap`, and `TernaryMap` where possible."""
-    found: list[tuple[SearchedMap, bool]] = []
+    found: list[tuple[PairedMap | TernaryMap, bool]] = []
     for place, transposed in enumerate((False, True)):
         one = np.ascontiguousarray(matrix.T if transposed else matrix)
         found.append((PairedMap(one, seed, index + place), transposed))

@@ -113,11 +113,11 @@ def copy_factor(source: Words, destination: Words, f: int) -> None:
 @compiled(nogil=True)
 def cool(
     x: Words, new: Words, best: Words, s: Sums, inputs: IntArray, table: Words, masks: Words, steps: int, rng: Words
-) -> int:
+) -> None:
     """Walk `steps` steps from x, which is (3, R) and changed in place; store the cheapest scheme in `best`.
 
     `new` is scratch. `table` and `masks` are `shear_table` and `half_masks` of `shears`; the number of full
-    products never increases. Returns the cost of the best, up to a constant of the rank.
+    products never increases.
     """
     for f in range(3):
         copy_factor(x, best, f)
@@ -143,7 +143,7 @@ def cool(
         )
         growth = trial[0] + trial[1] + trial[2] - costs[0] - costs[1] - costs[2]
         heat = HOT * (COLD / HOT) ** (step / steps)
-        taken = accepted(growth, heat, rng) and (len(masks) == 0 or full_products(new, masks) <= full)
+        taken = accepted(growth, heat, rng) and full_products(new, masks) <= full
         if not taken:
             copy_factor(x, new, g)
             copy_factor(x, new, h)
@@ -155,4 +155,3 @@ def cool(
             lowest = costs[0] + costs[1] + costs[2]
             for f in range(3):
                 copy_factor(x, best, f)
-    return lowest

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -64,20 +63,11 @@ def _sum_of(terms: Terms, lines: list[Terms], inputs: int) -> tuple[int, int]:
     return 1, inputs + len(lines) - 1
 
 
-class SearchedMap(Protocol):
-    """A map with the best lines found so far; `additions` is -1 before the first."""
-
-    additions: int
-
-    def improve(self, runs: int) -> None:
-        """Run `runs` more times; the result depends only on the seed and the number of runs."""
-
-    def lines(self) -> ProgramLines:
-        """Return the best lines so far; available after the first `improve`."""
-
-
 class PairedMap:
-    """A map with any small coefficients: pairs that several rows contain are computed once."""
+    """A map with any small coefficients: pairs that several rows contain are computed once.
+
+    `additions` are those of the best lines so far, -1 before the first.
+    """
 
     def __init__(self, matrix: IntArray, seed: int, index: int) -> None:
         self._matrix, self._columns = matrix, matrix.shape[1]
@@ -92,6 +82,7 @@ class PairedMap:
         self._rng = np.array([splitmix(seed, index)], dtype=np.uint64)
 
     def improve(self, runs: int) -> None:
+        """Run `runs` more times; the result depends only on the seed and the number of runs."""
         from .paar import Sharing, shared_often
 
         counts = np.zeros((self._capacity, self._capacity, len(self._pairs)), dtype=np.int16)
@@ -103,6 +94,7 @@ class PairedMap:
         )
 
     def lines(self) -> ProgramLines:
+        """Return the best lines so far; available after the first `improve`."""
         m = self._start.astype(np.int64)
         lines: list[Terms] = []
         for new, (i, j, ratio) in enumerate(self._best[: self._steps].tolist(), self._columns):
@@ -118,7 +110,7 @@ class PairedMap:
 
 
 class TernaryMap:
-    """A map with coefficients -1, 0 and 1 and at most 32 columns: lines of two terms, with cancellation."""
+    """A `PairedMap` with coefficients -1, 0 and 1 and at most 32 columns: lines of two terms, with cancellation."""
 
     def __init__(self, matrix: IntArray, seed: int, index: int) -> None:
         from .boyar_peralta import make_sums

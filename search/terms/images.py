@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from ...errors import PlanError
 from ...schemes_db import Target
+from .bits import ONE
 from .linear import Digits, decompose, solve
 from .rings import GF2
 from .words import WORD_BITS, Words, bits_of_words, block_words
-
-_ONE = np.uint64(1)
 
 
 def factors_of(target: Target, words: Words) -> tuple[npt.NDArray[np.int64], ...]:
@@ -50,7 +49,7 @@ def _wide_factor(target: Target, words: Words, f: int) -> npt.NDArray[np.int64]:
     rows = np.ascontiguousarray(rows.reshape(WORD_BITS**2, 1, -1))
     right = np.zeros((len(tables[f]), WORD_BITS), dtype=np.uint64)  # bit j of row i of each block
     for i in range(WORD_BITS):
-        at = (tables[g][terms[:, g]] >> np.uint64(i)) & _ONE == _ONE
+        at = (tables[g][terms[:, g]] >> np.uint64(i)) & ONE == ONE
         np.bitwise_xor.at(right, (terms[at, f], i), tables[h][terms[at, h]])
     order = np.zeros(len(rows), dtype=np.int64)
     pivots = np.zeros(words.shape[1], dtype=np.int64)

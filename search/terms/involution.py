@@ -8,23 +8,15 @@ and columns is conjugate to one of these, by the number of its Jordan blocks of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
-
-import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Target
-from .words import Words, with_moved_bits
-
-Term = tuple[int, int, int]
-"""The words of a term's factors."""
+from .words import HALF_BITS, Words, with_moved_bits
 
 Swaps = tuple[int, int, int]
 """Pairs of indices that are exchanged along m, k and n."""
-
-HALF_BITS = 32
-"""Most entries of a matrix that an involution exchanges or leaves, an exchanged pair counted once."""
 
 
 def reversal(target: Target) -> Swaps:
@@ -97,7 +89,7 @@ def images(target: Target, swaps: Swaps) -> tuple[list[int], list[int], list[int
 
 
 def held_entries(target: Target, swaps: Swaps) -> int:
-    """Return the most entries of a matrix, of two that are exchanged only one counted."""
+    """Return the most entries of a matrix, of two that are exchanged only one counted; a walk packs HALF_BITS."""
     return max(len({min(p, q) for p, q in enumerate(image)}) for image in images(target, swaps))
 
 
@@ -116,27 +108,3 @@ def mirrored_layout(words: Words, image: Sequence[int], back: bool = False) -> W
 def backward(words: Words) -> Words:
     """Return the words with their 64 bits in reverse order."""
     return with_moved_bits(words, ((bit, 63 - bit) for bit in range(64)))
-
-
-def reversed_term(term: Term) -> Term:
-    """Return a term with the 64 bits of each factor in reverse order."""
-    a, b, c = (int(f"{word:064b}"[::-1], 2) for word in term)
-    return a, b, c
-
-
-def representatives(words: Words, images: Callable[[Term], Iterable[Term]], refusal: str) -> Words:
-    """Return (3, K): one term of each orbit of the terms (3, R), given the images of a term other than itself.
-
-    Raises:
-        PlanError: an image is missing; the message is `refusal`.
-    """
-    left, found = list(zip(*words.tolist(), strict=True)), []
-    while left:
-        term = left.pop()
-        found.append(term)
-        for image in images(term):
-            if image != term:
-                if image not in left:
-                    raise PlanError(refusal)
-                left.remove(image)
-    return np.array(found, dtype=np.uint64).reshape(-1, 3).T.copy()

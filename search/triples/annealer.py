@@ -11,7 +11,7 @@ from ...schemes_db import Scheme, Target
 from ...schemes_db.composition import oriented
 from ..runs.snapshot import Checkpointed
 from ..seeds import splitmix
-from ..terms.words import HALF_BITS, Words
+from ..terms.words import HALF_BITS, Words, bits_of_words
 from .arrangement import Arrangement, IntArray
 from .construct import scheme_of, with_smaller_coefficients
 
@@ -167,6 +167,4 @@ class Annealer(Checkpointed):
 
 def _entries(words: Words, length: int) -> IntArray:
     """Return (N, length) entries of vectors in words, see `span`."""
-    places = np.arange(length, dtype=np.uint64)
-    plus, minus = (words[:, None] >> places + np.uint64(shift) & np.uint64(1) for shift in (0, HALF_BITS))
-    return plus.astype(np.int64) - minus.astype(np.int64)
+    return bits_of_words(words, length) - bits_of_words(words >> np.uint64(HALF_BITS), length)

@@ -215,27 +215,30 @@ def span_without(span: Span, of: InnerProducts, left_out: int) -> int:
 
 
 @compiled
+def insert_fresh(span: Span, count: int) -> int:
+    """Add `span.form` to the space, to be removed again after `count` others; return their number then."""
+    place = insert(span)
+    if place < 0:
+        return count
+    span.fresh[count] = place
+    return count + 1
+
+
+@compiled
 def gain(span: Span, of: InnerProducts, left_out: int, row: np.uint64, col: np.uint64, variant: int) -> int:
     """Return by how much the dimension rises with an inner product for the one left out; the space stays as it is.
 
     Modulo 2 and the three inner products of a triple, (r_a A)(B c_b) is the same form for any two of them.
     """
     set_form(span, row, col, of.n)
-    count = 0
-    place = insert(span)
-    if place >= 0:
-        span.fresh[count] = place
-        count += 1
+    count = insert_fresh(span, 0)
     second, third = (variant + 1) % 3, (variant + 2) % 3
     for a in range(len(of.rows)):
         if a != left_out and of.variants[a] == second:
             b = find_third(span, of, row, col, a, third)
             if b >= 0:
                 set_form(span, of.rows[a], of.cols[b], of.n)
-                place = insert(span)
-                if place >= 0:
-                    span.fresh[count] = place
-                    count += 1
+                count = insert_fresh(span, count)
     for i in range(count):
         span.present[span.fresh[i]] = False
     return count

@@ -40,64 +40,49 @@ def pivot_row(matrix: Matrix, k: int) -> int:
 
 
 @compiled
-def log_determinant(matrix: Matrix) -> float:
-    """Return log |det|, by elimination with partial pivoting, which overwrites the matrix."""
-    size = len(matrix)
-    logarithm = 0.0
+def eliminate(matrix: Matrix, inverts: bool) -> float:
+    """Return log |det|, by elimination with partial pivoting, which overwrites the matrix.
+
+    With `inverts` its entries are then those of the inverse, in another order.
+    """
+    size, logarithm = len(matrix), 0.0
     for k in range(size):
+        first = 0 if inverts else k + 1
         best = pivot_row(matrix, k)
         pivot = matrix[best, k]
         if pivot == 0:
             return np.inf
         logarithm += np.log(abs(pivot))
-        if best != k:
-            for j in range(k, size):
+        matrix[best, k] = matrix[k, k]
+        matrix[k, k] = 1.0
+        for j in range(first, size):
+            if best != k and j != k:
                 matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
-        for i in range(k + 1, size):
-            if matrix[i, k] != 0:
-                factor = matrix[i, k] / pivot
-                for j in range(k + 1, size):
+            matrix[k, j] /= pivot
+        for i in range(first, size):
+            factor = matrix[i, k]
+            if i != k and factor != 0:
+                matrix[i, k] = 0.0
+                for j in range(first, size):
                     matrix[i, j] -= factor * matrix[k, j]
     return logarithm
 
 
 @compiled
 def log_inverse(matrix: Matrix) -> float:
-    """Return the logarithm of the sum of |entries| of the inverse, which overwrites the matrix.
-
-    It is infinite if |det| is not 1.
-    """
-    size = len(matrix)
-    determinant, entries = 0.0, 0.0
-    for k in range(size):
-        best = pivot_row(matrix, k)
-        pivot = matrix[best, k]
-        if pivot == 0:
-            return np.inf
-        determinant += np.log(abs(pivot))
-        matrix[best, k] = matrix[k, k]
-        matrix[k, k] = 1.0
-        for j in range(size):
-            if best != k and j != k:
-                matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
-            matrix[k, j] /= pivot
-        for i in range(size):
-            factor = matrix[i, k]
-            if i != k and factor != 0:
-                matrix[i, k] = 0.0
-                for j in range(size):
-                    matrix[i, j] -= factor * matrix[k, j]
-    if abs(determinant) > _ROUNDING:
+    """Return the logarithm of the sum of |entries| of the inverse; infinite if |det| is not 1. Overwrites it."""
+    if abs(eliminate(matrix, True)) > _ROUNDING:
         return np.inf
-    for i in range(size):
-        for j in range(size):
+    entries = 0.0
+    for i in range(len(matrix)):
+        for j in range(len(matrix)):
             entries += abs(matrix[i, j])
     return np.log(entries)
 
 
 @compiled
 def energy(of: InnerProducts, span: Span, matrix: Matrix, of_inverse: bool) -> float:
-    """Return `log_inverse` or `log_determinant` of the first forms that are independent modulo 2.
+    """Return `log_inverse` or log |det| of the first forms that are independent modulo 2.
 
     It is infinite if they do not span everything.
     """
@@ -108,7 +93,7 @@ def energy(of: InnerProducts, span: Span, matrix: Matrix, of_inverse: bool) -> f
         for i in range(of.p):
             for j in range(of.n):
                 matrix[k, i * of.n + j] = entry(row, i) * entry(col, j)
-    return log_inverse(matrix) if of_inverse else log_determinant(matrix)
+    return log_inverse(matrix) if of_inverse else eliminate(matrix, False)
 
 
 @compiled

@@ -38,10 +38,7 @@ def packed(values: Coefficients) -> tuple[int, int]:
     return plus, minus
 
 
-COUNTERS = (
-    *("steps", "flips", "misses", "since", "rank", "walk_best", "walk_steps", "trapped", "best_rank", "pluses"),
-    *("restarts", "reductions", "gain_step"),
-)
+COUNTERS = ("steps", "flips", "misses", "since", "rank", "walk_best", "walk_steps", "trapped", "best_rank")
 """Names of a walk's counters, in the order of an arena's."""
 
 
@@ -64,7 +61,7 @@ class ReferenceWalk:
     def begin(self, seed: int, index: int) -> None:
         """Reset the walk to its start with zero counters."""
         self.rng = splitmix(seed, index)
-        self.steps = self.flips = self.pluses = self.restarts = self.reductions = self.gain_step = 0
+        self.steps = self.flips = 0
         self.go_to_start()
         self.best_rank, self.best_full, self.best = self.standing, self.full, self.terms()
 
@@ -231,7 +228,6 @@ class ReferenceWalk:
 
     def free(self, slot: int) -> None:
         self.slots[slot] = None
-        self.reductions += 1
 
     def record(self) -> None:
         if self.rank < self.walk_best:
@@ -240,7 +236,6 @@ class ReferenceWalk:
         gains = self.policy.guarded and self.standing == self.best_rank and self.full < self.best_full
         if self.standing < self.best_rank or gains:
             self.best_rank, self.best_full, self.best = self.standing, self.full, self.terms()
-            self.gain_step = self.steps
 
     def unblock(self, trapped: bool) -> None:
         """Reduce by a linear dependence if there is one, else make a plus, else return to the start."""
@@ -250,16 +245,11 @@ class ReferenceWalk:
             return
         self.trapped += trapped
         if self.trapped > self.policy.trap or self.walk_steps > self.policy.restart_after:
-            self.restart()
+            self.go_to_start()
         elif self.rank < self.walk_best + self.policy.margin and self.plus():
-            self.pluses += 1
             self.reduce()
         elif trapped:
-            self.restart()
-
-    def restart(self) -> None:
-        self.go_to_start()
-        self.restarts += 1
+            self.go_to_start()
 
     def reduce_dependent(self) -> bool:
         """Over GF(2), drop a term whose factor g is the sum of those of other terms with the same factor f."""

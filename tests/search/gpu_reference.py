@@ -10,11 +10,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from lcma.schemes_db import Scheme
+from lcma.search.flipgraph.gpu.kernel import thresholds_of
 from lcma.search.flipgraph.gpu.layout import MAX_CUBES, WalkerLayout, Words
 from lcma.search.flipgraph.gpu.moves import PLUS_TRIES
-from lcma.search.flipgraph.gpu.numbers import FAILS, thresholds_of
 from lcma.search.flipgraph.gpu.packing import bits_of, decode, encode, pack
-from lcma.search.flipgraph.policy import Policy
+from lcma.search.flipgraph.policy import MISS_LIMIT, Policy
 
 _LOW = (1 << 32) - 1
 
@@ -150,7 +150,7 @@ class GpuReferenceWalk:
         self.steps, self.since, self.walk_steps = self.steps + 1, self.since + 1, self.walk_steps + 1
         idle = self.try_flip(self.draw())
         self.misses = self.misses + 1 if idle else 0
-        stuck = self.misses > FAILS
+        stuck = self.misses > MISS_LIMIT
         if stuck or self.since >= self.policy.plus_after:
             self.since = self.misses = 0
             high = self.rank >= self.walk_best + self.policy.margin

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lcma.search.flipgraph.policy import PLUS_TRIES, Policy
-from lcma.search.terms.orbits import OrbitTerms, reversible
+from lcma.search.terms.orbits import SymmetricTerms
 from lcma.search.terms.packed import lanes_for
-from lcma.search.terms.pairs import PairTerms
 from lcma.search.terms.words import WORD_BITS
 
 from .flip_reference import ReferenceWalk, bucket
@@ -26,21 +25,18 @@ class OrbitReferenceWalk(ReferenceWalk):
 
     def __init__(
         self,
-        start: OrbitTerms | PairTerms,
+        start: SymmetricTerms,
         seed: int,
         index: int = 0,
         room: int = 0,
         policy: Policy | None = None,
-        reverse: bool = False,
     ) -> None:
-        self.policy, pairs = policy or Policy(), isinstance(start, PairTerms)
-        self.turns = 2 if pairs else 6 if reverse else 3
+        self.policy, self.turns = policy or Policy(), start.order
         self.reverse, self.shifts = self.turns != 3, self.turns != 2
-        words, cubes = (start.words, []) if pairs else reversible(start) if reverse else (start.orbits, start.cubes)
-        orbits = [[int(word) for word in orbit] for orbit in words.T]
+        orbits = [[int(word) for word in orbit] for orbit in start.words.T]
         size = WORD_BITS * lanes_for(len(orbits) + room)
         self.start = [*orbits, *[None] * (size - len(orbits))]
-        self.first_cubes = [int(word) for word in cubes]
+        self.first_cubes = [int(word) for word in start.cubes]
         self.begin(seed, index)
 
     @property
@@ -159,7 +155,6 @@ class OrbitReferenceWalk(ReferenceWalk):
             self.free(slot)
         elif len(odd) == 1:
             orbit[odd[0]] ^= self.mirrored(orbit[odd[0]])
-            self.reductions += 1
         return len(odd) == 1 and self.shifts
 
     def reduce(self) -> None:

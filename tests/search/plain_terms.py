@@ -31,6 +31,6 @@ def sparsified_naive(terms: PackedTerms) -> PackedTerms:
 def full_and_nonzeros(words: Words, masks: Words) -> tuple[int, int]:
     """Return (full products, nonzeros) of terms over GF(2)."""
     full = np.ones(words.shape[1], dtype=bool)
-    for f, mask in masks:
-        full &= (words[int(f)] & ~mask) != 0
+    for place, mask in enumerate(masks):
+        full &= (words[place % 3] & ~mask) != 0
     return int(full.sum()), int(np.bitwise_count(words).sum())

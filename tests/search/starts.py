@@ -4,6 +4,7 @@ from lcma.schemes_db import parse_target
 from lcma.schemes_db.resolve import resolve
 from lcma.search import Policy, make_walker, pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.terms.orbits import ReversibleTerms
 
 
 def scheme(name):
@@ -14,6 +15,12 @@ def scheme(name):
 def naive_terms(name, walk="flip"):
     """The naive terms of a target, packed for a walk."""
     return pack_start(walk, parse_target(name))
+
+
+def walked_terms(name, walk="flip"):
+    """The naive terms of a target as a walker holds them."""
+    terms = naive_terms(name, walk)
+    return ReversibleTerms.from_packed(terms) if walk == "flip-c3z2" else terms
 
 
 def naive(name, walk="flip"):

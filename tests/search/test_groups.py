@@ -8,9 +8,8 @@ from lcma.schemes_db.shared_factors import best_groups, classes
 from lcma.schemes_db.shipped import shipped
 from lcma.schemes_db.uneven import inner_products
 from lcma.search import score_of
-from lcma.search.groups.fleet import GroupFleet, splits
+from lcma.search.groups.fleet import GroupFleet, _state, _terms, splits, walk
 from lcma.search.groups.product_rank import inner_format
-from lcma.search.groups.walk import _state, _terms, walk
 from lcma.search.terms.ternary import TernaryTerms
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from lcma.schemes_db import Z, parse_target
 from lcma.schemes_db.shipped import shipped
-from lcma.search.leastsquares.arrays import Arrays
-from lcma.search.leastsquares.cholesky import Cholesky
+from lcma.search.leastsquares.arrays import Arrays, Cholesky
 from lcma.search.leastsquares.equations import Equations
 from lcma.search.leastsquares.fleet import SquaresFleet
 from lcma.search.leastsquares.rational import scheme_of

@@ -13,7 +13,7 @@ from lcma.schemes_db.costs import full_and_half
 from lcma.schemes_db.ring import Z3
 from lcma.search import PackedTerms, find, flip_graph, lift, lift_pool, sparsified
 from lcma.search.basis.shears import half_masks
-from lcma.search.cpsat.signs import signed_scheme, ternary_signs
+from lcma.search.cpsat.brent import ternary_signs
 from lcma.search.flipgraph.graph import flips
 from lcma.search.flipgraph.policy import Policy
 from lcma.search.lifting import lift as lifts
@@ -153,14 +153,15 @@ def test_walking_on_brings_schemes_to_ternary(laderman):
 
 def test_signs_are_found_or_proven_impossible():
     origin = scheme("laderman").over_z2()
-    factors, word = ternary_signs(origin)
-    assert word == "found"
-    certify(signed_scheme(origin, factors))
+    signed, reason = ternary_signs(origin)
+    assert not reason
+    assert certify(signed)
+    assert signed.over_z2() == origin
     # 2x2x2 by Strassen in a basis whose only lift has a 2: no signs will do.
     shears = [np.array([[1, 1], [0, 1]]), np.array([[1, 0], [1, 1]])]
     for bases in product(shears, repeat=3):
-        word = ternary_signs(change_of_basis(scheme("strassen"), *bases).over_z2())[1]
-        assert word in ("found", "infeasible")
+        reason = ternary_signs(change_of_basis(scheme("strassen"), *bases).over_z2())[1]
+        assert reason in ("", "no signs make it ternary")
 
 
 def test_a_lift_to_q_takes_fractions_where_integers_are_not_found():

@@ -17,7 +17,7 @@ from lcma.schemes_db import Z2
 from lcma.search import LadderPlan, Policy, RunFolderError, find, merge, resume, status
 from lcma.search.runs import walk_run
 from lcma.search.runs.folder import RunFolder
-from lcma.search.runs.record import Record
+from lcma.search.runs.result import Record
 from lcma.search.runs.snapshot import restore, snapshot
 from lcma.verify import certify
 from lcma.workbench.interrupts import Interrupts

@@ -25,7 +25,7 @@ from .flip_reference import COUNTERS, ReferenceWalk, packed
 from .orbit_reference import OrbitReferenceWalk
 from .plain_terms import holds
 from .searches import SEARCHES
-from .starts import naive_terms
+from .starts import naive_terms, walked_terms
 
 POLICIES = {name: Policy(**values) for name, values in SEARCHES["policies"].items()}
 HASTY = POLICIES["hasty"]
@@ -44,7 +44,7 @@ def plain(terms):
 def arena_of(walk, start, seed, room=0, policy=HASTY, index=0):
     if isinstance(start, SchemeTerms):
         return make_arena(start, seed, index, room, policy)
-    return make_orbit_arena(start, seed, index, room, policy, "c3z2" in walk)
+    return make_orbit_arena(start, seed, index, room, policy)
 
 
 def words_of(term, planes):
@@ -59,12 +59,12 @@ class Pair:
     """A walk and its plain twin, step for step."""
 
     def __init__(self, walk, name, seed, room, policy, index=5):
-        self.policy, start = policy, naive_terms(name, walk)
+        self.policy, start = policy, walked_terms(name, walk)
         self.arena, self.planes = arena_of(walk, start, seed, room, policy, index), getattr(start, "planes", 0)
         if self.planes:
             self.twin = ReferenceWalk(start, seed, index, room, policy)
         else:
-            self.twin = OrbitReferenceWalk(start, seed, index, room, policy, "c3z2" in walk)
+            self.twin = OrbitReferenceWalk(start, seed, index, room, policy)
 
     def advance(self, steps, goal=0):
         advance(self.arena, self.policy.numbers, goal, steps)
@@ -117,7 +117,7 @@ def test_every_step_keeps_the_tensor(walk, shape, form, seed, room):
     if form or "c3" in walk:
         shape = (shape[0],) * 3
     name = "x".join(map(str, shape)) + (form if walk in RINGS else "")
-    start, policy = naive_terms(name, walk), replace(HASTY, margin=5, orbits=orbits or "any")
+    start, policy = walked_terms(name, walk), replace(HASTY, margin=5, orbits=orbits or "any")
     arena = arena_of(walk, start, seed, 0 if walk in RINGS else room, policy)
     for _ in range(40):
         advance(arena, policy.numbers, 0, 25)
@@ -142,7 +142,7 @@ def test_factors_of_more_than_half_a_word(walk):
 
 @SLOW
 def test_whole_orbits_keep_six_terms_and_the_cubes_of_the_start():
-    start, policy = naive_terms("4x4x4", "flip-c3z2"), Policy(plus_after=6_000, margin=12, orbits="whole")
+    start, policy = walked_terms("4x4x4", "flip-c3z2"), Policy(plus_after=6_000, margin=12, orbits="whole")
     arena = arena_of("flip-c3z2", start, 1, 8, policy)
     advance(arena, policy.numbers, 50, 20_000_000)
     found = terms_in(arena.best, arena, start)
@@ -184,7 +184,7 @@ def test_four_and_eight_words(walk, room):
 
 @pytest.mark.parametrize("walk", WALKS)
 def test_plus_adds_one_element_and_keeps_the_tensor(walk):
-    start = naive_terms("3x3x3" if "c3" in walk else "2x2x2", walk)
+    start = walked_terms("3x3x3" if "c3" in walk else "2x2x2", walk)
     for seed in range(20):
         arena = arena_of(walk, start, seed, 2)
         advance(arena, Policy(plus_after=1 << 40).numbers, 0, 30)

@@ -12,15 +12,16 @@ from ....schemes_db import Provenance, Scheme
 from ....schemes_db.factor import IntArray
 from ...runs.snapshot import Arrays, Checkpointed
 from ...seeds import splitmix, splitmix_range
+from ...terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
+from ...terms.packed import MAX_TERMS
 from ...terms.words import WORD_BITS, is_wide
 from ...turn_fleet import Goal, TurnFleet
 from ..policy import Policy
 from .device import chosen_gpus
-from .kernel import STEPS
-from .layout import MAX_SLOTS, GpuWalk, WalkerLayout, gpu_walk
+from .kernel import STEPS, numbers_of, thresholds_of
+from .layout import GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
-from .numbers import numbers_of, thresholds_of
-from .packing import orbits_of, pack_all, ranks_of, unpack
+from .packing import pack_all, ranks_of, unpack
 
 ELITE = 2048
 """Maximum number of the best walkers that a selection copies from."""
@@ -32,14 +33,14 @@ _SELECTION = 1 << 40
 def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk) -> int:
     """Return the slots of walkers from some schemes with `spare` more terms; `falling`: none for naive starts."""
     largest = max(scheme.rank for scheme in starts)
-    if walk.reversible:
-        # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a warp.
-        held = max(orbits_of(scheme, walk.symmetric, True, walk.swaps)[0].shape[1] for scheme in starts)
-        return held + (min(spare // 3, 2) + 8 if walk.symmetric else min(spare // 2, 4) + 4)
-    if walk.symmetric:
+    if walk.kind is OrbitTerms:
         return (largest + 2) // 3 + spare // 3 + 2
+    if issubclass(walk.kind, SymmetricTerms):
+        # A plus without a free slot is not made. With 48 slots, not 64, a block of 6x6x6 with the shift is a warp.
+        held = max(walk.kind.from_scheme(scheme, walk.swaps).words.shape[1] for scheme in starts)
+        return held + (min(spare // 3, 2) + 8 if walk.kind is ReversibleTerms else min(spare // 2, 4) + 4)
     if is_wide(starts[0].target):  # a kernel compiles for 15 s: formats of similar ranks share it
-        return min(-(-(largest + spare) // WORD_BITS) * WORD_BITS, MAX_SLOTS)
+        return min(-(-(largest + spare) // WORD_BITS) * WORD_BITS, MAX_TERMS)
     # The rank of a naive scheme falls before a plus is useful: it needs slots for its own terms only.
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
 

@@ -6,12 +6,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from ....jit import njit
+from ....schemes_db.factor import IntArray
+from ..policy import LONGEST, MISS_LIMIT, Policy
 from .algebra import make_algebra
 from .cells import make_cells
 from .layout import MAX_CUBES, Form
 from .moves import FLIP, NONE, make_moves
-from .numbers import COST_WEIGHT, FAILS, MARGIN, PLUS_AFTER, RANK_WEIGHT, RESTART_AFTER, STARTS, TRAP_RANK
 from .primitives import I32, U32, U64, KernelParts, gpu, processor
 
 WALK_BEST, SINCE, MISSES, WALK_STEPS, STEPS, PLUSES, RESTARTS, GAIN_STEP = range(8)
@@ -20,6 +24,20 @@ without an active slot, steps since WALK_BEST; its total steps, pluses and resta
 last improvement of its score."""
 
 COUNTERS = 8
+
+STARTS, PLUS_AFTER, MARGIN, RESTART_AFTER, TRAP_RANK, RANK_WEIGHT, COST_WEIGHT = range(7)
+"""Indices of the parameters of the kernel."""
+
+
+def numbers_of(policy: Policy, starts: int) -> IntArray:
+    """Return (7,): the parameters in the order above; `starts` is the number of schemes that a restart draws from."""
+    events = (policy.plus_after, policy.margin, min(policy.restart_after, LONGEST), policy.trap_rank)
+    return np.array([starts, *events, policy.rank_weight, policy.cost_weight], dtype=np.int64)
+
+
+def thresholds_of(policy: Policy) -> npt.NDArray[np.uint32]:
+    """Return (16,): the acceptance probability times 65536 of flips that raise the cost by 0 to 15."""
+    return np.array([min(65536 * policy.chance**rise, 65536) for rise in range(16)]).astype(np.uint32)
 
 
 def make_transfer(parts: KernelParts) -> None:
@@ -111,7 +129,7 @@ def make_launch(parts: KernelParts) -> Any:
                 made = I32(made + I32(1))
             misses = I32(misses + I32(1)) if event == I32(NONE) else I32(0)
             rank, cost = I32(rank + change), I32(cost + rise)
-            stuck = misses > I32(FAILS)
+            stuck = misses > I32(MISS_LIMIT)
             if stuck or since >= plus_after:
                 since, misses = I32(0), I32(0)
                 if (stuck and (rank <= trap_rank or rank >= walk_best + margin)) or walk_steps >= restart_after:

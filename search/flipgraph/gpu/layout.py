@@ -18,14 +18,17 @@ import numpy.typing as npt
 from ....errors import PlanError
 from ....schemes_db import Kind, Target
 from ....schemes_db.factor import IntArray
-from ...terms.involution import Swaps, checked, held_entries, reversal
-from ...terms.orbits import WHOLE_REFUSED, side
+from ...terms.involution import Swaps, held_entries
+from ...terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
+from ...terms.packed import MAX_TERMS, PackedTerms, SchemeTerms
+from ...terms.pairs import PairTerms
+from ...terms.ternary import TernaryTerms
 from ...terms.words import WORD_BITS, is_wide
+from ..policy import WHOLE_REFUSED
 from ..walkers import PAIRS, walk_kind
 
 Words = npt.NDArray[np.uint32]
 
-MAX_SLOTS = 512
 MAX_CUBES = 32
 """Maximum number of cubes of a symmetric walker."""
 
@@ -37,7 +40,6 @@ NEAR_WORDS = 900
 
 PRIME = 0x9E3779B1
 """2^32 over the golden ratio, made odd: the multiplier of the hashes of values and bits."""
-
 
 HASH = 0x9E3779B97F4A7C15
 """2^64 over the golden ratio: the fingerprint of a matrix and its reversal is 16 bits of the lesser one's product."""
@@ -52,16 +54,12 @@ class GpuWalk(NamedTuple):
     """A walk that runs on a GPU.
 
     Attributes:
-        ternary: over {-1, 0, 1}, else modulo 2.
-        symmetric, reversible: on schemes that are invariant under a cyclic shift of the matrices, and under a reversal
-            of rows and columns.
+        kind: the terms of its schemes: modulo 2, over {-1, 0, 1}, or orbits of a group modulo 2.
         cost: of a term beside the rank, one of `policy.COSTS`.
         swaps: those of another involution than reversal.
     """
 
-    ternary: bool = False
-    symmetric: bool = False
-    reversible: bool = False
+    kind: type[SchemeTerms] | type[SymmetricTerms] = PackedTerms
     cost: str = ""
     swaps: Swaps | None = None
 
@@ -69,10 +67,10 @@ class GpuWalk(NamedTuple):
 WALKS = {
     "flip": GpuWalk(),
     "flip-half": GpuWalk(cost="full"),
-    "flip-zt": GpuWalk(ternary=True),
-    "flip-c3": GpuWalk(symmetric=True),
-    "flip-c3z2": GpuWalk(symmetric=True, reversible=True),
-    PAIRS: GpuWalk(reversible=True),
+    "flip-zt": GpuWalk(TernaryTerms),
+    "flip-c3": GpuWalk(OrbitTerms),
+    "flip-c3z2": GpuWalk(ReversibleTerms),
+    PAIRS: GpuWalk(PairTerms),
 }
 """The walks that run on a GPU, by name."""
 
@@ -139,6 +137,11 @@ class Form:
         return numbers[(numbers >> 5) * 16 + (numbers & 15) < self.width]
 
     @property
+    def rows(self) -> IntArray:
+        """Words of the slots within a factor of a plane."""
+        return (self.slot_ids >> 5) * 16 + (self.slot_ids & 15)
+
+    @property
     def plane(self) -> int:
         """Number of words of a plane."""
         return 3 * self.width
@@ -200,11 +203,11 @@ class Form:
 
 @dataclass(frozen=True)
 class WalkerLayout:
-    """Memory layout of the terms of a target in a walker; `swaps` are those of another involution than reversal."""
+    """Memory layout of the terms of a target in a walker."""
 
     target: Target
     form: Form
-    swaps: Swaps | None = None
+    walk: GpuWalk
 
     @classmethod
     def fitting(cls, target: Target, slots: int, walk: GpuWalk = WALKS["flip"], whole: bool = False) -> WalkerLayout:
@@ -218,22 +221,17 @@ class WalkerLayout:
             bits = WORD_BITS
         if bits > WORD_BITS:
             raise PlanError(f"{target} has a factor of {bits} blocks; this walk packs at most {WORD_BITS} on a GPU")
-        if not 2 <= slots <= MAX_SLOTS:
-            raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_SLOTS}")
-        if walk.symmetric:
-            side(target)
-        involution = checked(walk.swaps or reversal(target), target) if walk.reversible else None
-        if whole and not walk.reversible:
+        if not 2 <= slots <= MAX_TERMS:
+            raise PlanError(f"{slots} terms of {target} do not fit: a GPU walk holds 2 to {MAX_TERMS}")
+        kind = walk.kind
+        involution = kind.fitting(target, walk.swaps) if issubclass(kind, SymmetricTerms) else None
+        if whole and not involution:
             raise PlanError(WHOLE_REFUSED)
         # Whole bytes: formats share kernels, and the number of parts is the same.
         half = -(-held_entries(target, involution) // 8) * 8 if involution else 0
-        form = Form(-(-slots // 16) * 8, -(-max(bits, 2 * half) // 16), walk.ternary, walk.symmetric, half, whole)
-        return cls(target, form, walk.swaps)
-
-    @property
-    def involution(self) -> Swaps:
-        """The swaps of the involution of `Form.half`."""
-        return reversal(self.target) if self.swaps is None else self.swaps
+        parts, shifted = -(-max(bits, 2 * half) // 16), kind in (OrbitTerms, ReversibleTerms)
+        form = Form(-(-slots // 16) * 8, parts, kind is TernaryTerms, shifted, half, whole)
+        return cls(target, form, walk)
 
     @cached_property
     def places(self) -> tuple[IntArray, ...]:

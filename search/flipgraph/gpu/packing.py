@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +11,9 @@ import numpy.typing as npt
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
 from ....schemes_db.factor import IntArray
-from ...terms.involution import Swaps, backward
-from ...terms.orbits import OrbitTerms, reversible, unfolded
-from ...terms.packed import PackedTerms, SchemeTerms
-from ...terms.pairs import PairTerms
-from ...terms.ternary import TernaryTerms, canonical, with_signs
+from ...terms.involution import backward
+from ...terms.orbits import SymmetricTerms
+from ...terms.ternary import canonical, with_signs
 from ...terms.words import is_wide, with_moved_bits
 from .layout import HASH, MAX_CUBES, PRIME, WalkerLayout, Words, bit_print
 
@@ -93,10 +92,11 @@ def pack(layout: WalkerLayout, scheme: Scheme) -> Words:
     """
     if scheme.target != layout.target:
         raise PlanError(f"{scheme!r} does not compute {layout.target}: a walk can't start there")
-    form = layout.form
+    form, kind = layout.form, layout.walk.kind
     signs, cubes = np.zeros(scheme.rank, dtype=np.uint64), np.zeros(0, dtype=np.uint64)
-    if form.half or form.symmetric:
-        plus, cubes = orbits_of(scheme, form.symmetric, form.half > 0, layout.swaps)
+    if issubclass(kind, SymmetricTerms):
+        orbits = kind.from_scheme(scheme, layout.walk.swaps)
+        plus, cubes = orbits.words, orbits.cubes
         if form.half:
             plus, cubes = folded(plus, form.half), folded(cubes, form.half)
         minus = np.zeros_like(plus)
@@ -108,8 +108,7 @@ def pack(layout: WalkerLayout, scheme: Scheme) -> Words:
         raise PlanError(f"{scheme!r} does not fit a walk of {form.slots} slots")
     state = np.zeros(form.words, dtype=np.uint32)
     parts = encode(layout, plus, minus)
-    slots = form.slot_ids[: plus.shape[1]]
-    rows = (slots >> 5) * 16 + (slots & 15)
+    slots, rows = form.slot_ids[: plus.shape[1]], form.rows[: plus.shape[1]]
     for p in range(form.planes):
         for f in range(3):
             word = parts[p, f].astype(np.uint32) << (slots & 16).astype(np.uint32)
@@ -122,18 +121,6 @@ def pack(layout: WalkerLayout, scheme: Scheme) -> Words:
     whole = np.bitwise_or.reduce([part << np.uint64(16 * p) for p, part in coded], axis=0, dtype=np.uint64)
     state[form.cubes :][: 2 * len(cubes)] = whole.view(np.uint32)
     return state
-
-
-def orbits_of(scheme: Scheme, shifted: bool, mirrored: bool, swaps: Swaps | None) -> tuple[Values, Values]:
-    """Return representatives (3, K) of the orbits under a cyclic shift, an involution or both, and the cubes.
-
-    Raises:
-        PlanError: the scheme lacks the symmetry.
-    """
-    if not shifted:
-        return PairTerms.from_scheme(scheme, swaps).words, np.zeros(0, dtype=np.uint64)
-    terms = OrbitTerms.from_scheme(scheme)
-    return reversible(terms) if mirrored else (terms.orbits, terms.cubes)
 
 
 def _moved(layout: WalkerLayout, words: Values, back: bool = False) -> Values:
@@ -149,7 +136,7 @@ def _moved(layout: WalkerLayout, words: Values, back: bool = False) -> Values:
 
 def _bits(layout: WalkerLayout, scheme: Scheme) -> tuple[Values, Values, Values]:
     """Return (3, R) bits of 1s and of -1s, with lowest coefficient 1, and the extracted signs (R,)."""
-    kind: type[SchemeTerms] = TernaryTerms if layout.form.ternary else PackedTerms
+    kind: Any = layout.walk.kind
     forms, signs = canonical(kind(layout.target, _moved(layout, kind.from_scheme(scheme).words)))
     return forms[:3], forms[3:] if layout.form.ternary else np.zeros_like(forms), signs & np.uint64(1)
 
@@ -157,28 +144,22 @@ def _bits(layout: WalkerLayout, scheme: Scheme) -> tuple[Values, Values, Values]
 def unpack(layout: WalkerLayout, state: Words, provenance: Provenance | None = None) -> Scheme:
     """Return the scheme of a state, over Z2 or, if ternary, over Z."""
     plus, minus, signs = bits_of(layout, state)
-    if layout.form.half and not layout.form.symmetric:
-        mirrored = unfolded_words(plus, layout.form.half)
-        return PairTerms(layout.target, mirrored, layout.involution).to_scheme(provenance)
-    if layout.form.half:
-        cubes = state[layout.form.cubes :][: 2 * MAX_CUBES].view(np.uint64)
-        words = (unfolded_words(values, layout.form.half) for values in (plus, cubes[cubes != 0]))
-        return unfolded(layout.target, *words).to_scheme(provenance)
-    if layout.form.symmetric:
-        cubes = state[layout.form.cubes :].view(np.uint64)
-        found = decode(layout, np.stack([(cubes >> np.uint64(16 * p)) & _PART for p in range(layout.form.planes)]))[0]
-        return OrbitTerms(layout.target, plus, found[found != 0]).to_scheme(provenance)
-    kind: type[SchemeTerms] = TernaryTerms if layout.form.ternary else PackedTerms
-    whole = _moved(layout, np.concatenate([plus, minus]) if layout.form.ternary else plus, back=True)
+    form, kind = layout.form, layout.walk.kind
+    if issubclass(kind, SymmetricTerms):
+        cubes = state[form.cubes :][: 2 * MAX_CUBES if form.symmetric else 0].view(np.uint64)
+        if form.half:
+            plus, cubes = (unfolded_words(values, form.half) for values in (plus, cubes))
+        else:
+            parts = np.stack([(cubes >> np.uint64(16 * p)) & _PART for p in range(form.planes)])
+            cubes = decode(layout, parts)[0]
+        return kind(layout.target, plus, cubes[cubes != 0], layout.walk.swaps).to_scheme(provenance)
+    whole = _moved(layout, np.concatenate([plus, minus]) if form.ternary else plus, back=True)
     return with_signs(kind(layout.target, whole), whole, np.uint64(0) - signs).to_scheme(provenance)
 
 
 def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]:
     """Return (3, R) bits of 1s and of -1s, and the signs (R,), of the slots in use, in order of slots."""
-    form, slots = layout.form, layout.form.slot_ids
-    rows = (slots >> 5) * 16 + (slots & 15)
-    words = state[form.places[:, :, rows]]
-    parts = ((words >> (slots & 16).astype(np.uint32)) & np.uint32(0xFFFF)).astype(np.uint64)
+    form, slots, parts = layout.form, layout.form.slot_ids, _parts(layout, state)
     used = parts.any(axis=0).all(axis=0)
     plus, minus = decode(layout, parts[:, :, used])
     signs = np.zeros(int(used.sum()), dtype=np.uint64)
@@ -186,6 +167,13 @@ def bits_of(layout: WalkerLayout, state: Words) -> tuple[Values, Values, Values]
         taken = slots[used]
         signs = state[form.signs + (taken >> 5)].astype(np.uint64) >> (taken & 31).astype(np.uint64) & np.uint64(1)
     return plus, minus, signs
+
+
+def _parts(layout: WalkerLayout, states: Words) -> Values:
+    """Return (planes, ..., 3, slots): the 16-bit parts of values in states (..., words)."""
+    form = layout.form
+    words = states[..., form.places[:, :, form.rows]] >> (form.slot_ids & 16).astype(np.uint32)
+    return np.moveaxis(words & np.uint32(0xFFFF), -3, 0).astype(np.uint64)
 
 
 def ranks_of(layout: WalkerLayout, states: Words) -> IntArray:
@@ -204,13 +192,10 @@ def ranks_of(layout: WalkerLayout, states: Words) -> IntArray:
 
 def _alike(layout: WalkerLayout, states: Words) -> IntArray:
     """Return (N,): the numbers of orbits of states (N, words) that are their own reversal, matrix by matrix."""
-    form, counts = layout.form, []
-    rows = (form.slot_ids >> 5) * 16 + (form.slot_ids & 15)
-    shifts = (form.slot_ids & 16).astype(np.uint32)
+    counts = []
     for some in np.array_split(states, -(-len(states) // 1024)):
-        parts = (some[:, form.places[:, :, rows]] >> shifts) & np.uint32(0xFFFF)
-        values, _ = decode(layout, np.moveaxis(parts, 1, 0).astype(np.uint64))
-        own = (values == reversed_bits(values, form.half)).all(axis=1) & values.all(axis=1)
+        values, _ = decode(layout, _parts(layout, some))
+        own = (values == reversed_bits(values, layout.form.half)).all(axis=1) & values.all(axis=1)
         counts.append(np.count_nonzero(own, axis=1))
     return np.concatenate(counts)
 

@@ -38,12 +38,12 @@ class CudaSession(Checkpointed):
         PlanError: there is no GPU, the walk or its policy does not run on GPUs, or a start does not fit.
     """
 
-    STATE = ("_ranks", "_lowest", "_rewound")
+    STATE = ("ranks", "lowest", "_rewound")
 
     def __init__(
         self, walk: str, starts: Sequence[WalkTerms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
     ) -> None:
-        self._ternary = gpu_walk(walk).ternary
+        self._kind: Any = TernaryTerms if gpu_walk(walk).kind is TernaryTerms else PackedTerms
         if policy.nonzeros < ANY_NONZEROS or policy.keep:
             raise PlanError("a GPU walk bounds no nonzeros and keeps no products: take --device cpu")
         if policy.full >= 0 and policy.cost != "full":
@@ -56,22 +56,14 @@ class CudaSession(Checkpointed):
         self._fleet = Fleet(schemes, policy, seed=seed, walkers=walkers or None, walk=walk, device=device)
         self.walkers = self._fleet.walkers
         self._rewound = np.zeros(self.walkers, dtype=bool)
-        self._ranks = self._ranks_by_score()
-        self._lowest = self._ranks.copy()
+        self.ranks = self._ranks_by_score()
+        self.lowest = self.ranks.copy()
 
     def _ranks_by_score(self) -> Vector:
         """Return the ranks of scores: at most r if the score is at most that of rank r and the wanted full products."""
         score = self._fleet.score.astype(np.int64)
         # Avoid the division where possible: of 70,000 numbers it takes a hundredth of a round.
         return score - self._rest if self._weight == 1 else -((self._rest - score) // self._weight)
-
-    @property
-    def ranks(self) -> Vector:
-        return self._ranks
-
-    @property
-    def lowest(self) -> Vector:
-        return self._lowest
 
     @property
     def flips(self) -> int:
@@ -85,18 +77,17 @@ class CudaSession(Checkpointed):
         """
         self._rewound[:] = False
         self._fleet.launch(steps, (self._weight * goals + self._rest).astype(np.int32))
-        self._ranks = self._ranks_by_score()
-        self._lowest = np.minimum(self._lowest, self._ranks)
+        self.ranks = self._ranks_by_score()
+        self.lowest = np.minimum(self.lowest, self.ranks)
 
     def chosen(self, walks: Vector) -> Vector:
         """Select up to TAKEN walks, from as many lines of descent as possible."""
         return from_many_roots(walks, self._fleet.roots)[:TAKEN]
 
     def terms(self, walks: Vector) -> list[WalkTerms]:
-        kind: Any = TernaryTerms if self._ternary else PackedTerms
         fleet = self._fleet
         schemes = (fleet.first_start(one) if self._rewound[one] else fleet.scheme(one) for one in walks.tolist())
-        return [kind.from_scheme(scheme) for scheme in schemes]
+        return [self._kind.from_scheme(scheme) for scheme in schemes]
 
     def steps(self, walks: Vector) -> Vector:
         return self._fleet.steps[walks]
@@ -104,7 +95,7 @@ class CudaSession(Checkpointed):
     def rewind(self, walks: Vector) -> None:
         if len(walks):
             self._fleet.rewind(walks)
-            self._ranks[walks] = self._fleet.start_ranks(walks)
+            self.ranks[walks] = self._fleet.start_ranks(walks)
             self._rewound[walks] = True
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 from ....schemes_db import Target
 from ...runs.plan import LadderPlan, Setting
-from ..policy import Policy, Selection
+from ..policy import LONGEST, Policy, Selection
 from .layout import gpu_walk
-from .numbers import LONGEST
 
 LADDER = LadderPlan(passed=64, linger=60, leave=200, tries=24)
 """Plan for full products: distinct schemes are collected for the next format, for some seconds."""
