@@ -44,12 +44,12 @@ from .history import (
     LEAST_SQUARES,
     NESTED,
     SELECTING,
+    SYMMETRIC,
     TRIPLES,
     VARIANTS,
     Choice,
     History,
-    symmetric_walks,
-    walk_of,
+    symmetric_routes,
 )
 from .islands import Islands
 from .neighbours import BORDER, Route, beside, is_ternary, modulo_2, routes
@@ -151,8 +151,8 @@ class Descents:
             fleet = other.fleet()
             return self._record(fleet, fleet.STEPS, gap, Choice(choice.route, ""), other.start, seconds, longest)
         route = by_name[choice.route]
-        symmetric = walk_of(route.name) is not None
-        walk = walk_of(route.name) or ("flip-zt" if self._ternary else "flip")
+        symmetric = route.name in SYMMETRIC
+        walk = SYMMETRIC.get(route.name) or ("flip-zt" if self._ternary else "flip")
         setting = self._setting(gap.target, walk)
         setting = replace(setting, policy=VARIANTS[choice.policy](setting.policy))
         starts, keen = route.starts, choice.policy == "keen"
@@ -282,8 +282,8 @@ class Descents:
         return [
             Route(name, symmetric_starts(target.shape, stored))
             if name == NESTED
-            else Route(name, [pack_start(walk, target).to_scheme()])
-            for name, walk in symmetric_walks(target).items()
+            else Route(name, [pack_start(SYMMETRIC[name], target).to_scheme()])
+            for name in symmetric_routes(target)
         ]
 
     def _invariant(self, scheme: Scheme) -> list[Scheme]:

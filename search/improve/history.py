@@ -16,7 +16,6 @@ from ...schemes_db.run_record import RunRecord
 from ..flipgraph.policy import Policy, Selection
 from ..flipgraph.walkers import PAIRS
 from ..format_moves.symmetric import NAIVE_SIZE
-from ..terms.involution import other_involutions
 from ..terms.words import is_wide
 from .gaps import Gap
 from .neighbours import BORDER, CUT
@@ -25,10 +24,7 @@ NESTED = "nested"
 """Route by walks on schemes that are invariant under reversal, from nested sums and products of smaller ones."""
 
 SYMMETRIC = {"symmetry": "flip-c3", "reversal": PAIRS, NESTED: PAIRS}
-"""Routes by symmetric walks, and their walks; the others, by an involution, are SWAPS and its numbers. All but NESTED
-start from the naive scheme."""
-
-SWAPS = "swaps "
+"""Routes by symmetric walks, and their walks. All but NESTED start from the naive scheme."""
 
 TRIPLES = "triples"
 """Route by annealing of Strassen triples, for formats with a side of 2: it has no walks."""
@@ -39,8 +35,8 @@ LEAST_SQUARES = "least squares"
 GROUPS = "groups"
 """Route by walks for groups of products of a smaller format; the find is the product with the other factor."""
 
-UNRANKED = (TRIPLES, LEAST_SQUARES)
-"""Routes without walks: a high start is no disadvantage of theirs."""
+UNRANKED = (*SYMMETRIC, TRIPLES, LEAST_SQUARES)
+"""Routes by symmetric walks, or without walks: a high start is no disadvantage of theirs."""
 
 EASY_SIDE = 3
 """Largest side of a square format without symmetric walks, and of the format up to whose size others have none."""
@@ -87,31 +83,13 @@ DESCENT = 0.05
 """A start that is this share above the lowest has half its worth: 5x6x6 fell from 140 to 130, by 7%."""
 
 
-def symmetric_walks(target: Target) -> dict[str, str]:
-    """Return the routes by symmetric walks that are better than others from their starts for a format, and the walks.
-
-    Involutions other than reversal have walks from the naive scheme only; of those that an exchange of equal sides
-    maps to one another there is one.
-    """
+def symmetric_routes(target: Target) -> list[str]:
+    """Return the routes by symmetric walks that are better than others from their starts for a format."""
     m, k, n = target.shape
-    if is_wide(target):
-        return {}
-    found = {"symmetry": SYMMETRIC["symmetry"]} if m == k == n > EASY_SIDE else {}
-    if m * k * n > EASY_SIDE**3:
-        found[NESTED] = SYMMETRIC[NESTED]
-        if m * k * n <= NAIVE_SIZE:
-            found["reversal"] = SYMMETRIC["reversal"]
-            names = [",".join(map(str, swaps)) for swaps in other_involutions(target)]
-            found |= {f"{SWAPS}{name}": f"{PAIRS}:{name}" for name in names}
-    return found
-
-
-def walk_of(route: str) -> str | None:
-    """Return the symmetric walk of a route, None if it has another walk.
-
-    A high start is no disadvantage of symmetric walks in the choice of routes.
-    """
-    return f"{PAIRS}:{route.removeprefix(SWAPS)}" if route.startswith(SWAPS) else SYMMETRIC.get(route)
+    if is_wide(target) or m * k * n <= EASY_SIDE**3:
+        return []
+    square, small = m == k == n > EASY_SIDE, m * k * n <= NAIVE_SIZE
+    return [*(["symmetry"] if square else []), NESTED, *(["reversal"] if small else [])]
 
 
 def gain(turn: RunRecord) -> float:
@@ -174,7 +152,7 @@ class History:
         lowest = min(starts.values())
 
         def route_worth(route: str) -> float:
-            assumed = 1.0 if walk_of(route) or route in UNRANKED else 1 / (1 + (starts[route] / lowest - 1) / DESCENT)
+            assumed = 1.0 if route in UNRANKED else 1 / (1 + (starts[route] / lowest - 1) / DESCENT)
             return _mean([one for one in here if one.route == route], assumed)
 
         route = max(open_routes, key=route_worth)

@@ -9,7 +9,6 @@ and columns is conjugate to one of these, by the number of its Jordan blocks of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, product
 
 from ...errors import PlanError
 from ...schemes_db import Target
@@ -60,22 +59,6 @@ def checked(swaps: Swaps, target: Target) -> Swaps:
             f"{HALF_BITS}: take more swaps"
         )
     return swaps
-
-
-def other_involutions(target: Target) -> list[Swaps]:
-    """Return the involutions of a full product other than reversal, one of those that equal sides make equivalent.
-
-    The tensor of a product is the same, up to the roles of the matrices, with its axes in any order. Those with the
-    most swaps come first: with few, walks are hardly different from those without symmetry.
-    """
-    found = []
-    for m, k, n in product(*(range(count + 1) for count in reversal(target))):
-        swaps = (m, k, n)
-        sides = list(zip(target.shape, swaps, strict=True))
-        ordered = all(one[1] >= other[1] for one, other in combinations(sides, 2) if one[0] == other[0])
-        if ordered and any(swaps) and swaps != reversal(target) and held_entries(target, swaps) <= HALF_BITS:
-            found.append(swaps)
-    return sorted(found, key=sum, reverse=True)
 
 
 def images(target: Target, swaps: Swaps) -> tuple[list[int], list[int], list[int]]:

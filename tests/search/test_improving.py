@@ -14,7 +14,6 @@ import pytest
 from lcma.schemes_db import Z2, Q, Z, parse_target
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.shipped import shipped
-from lcma.search import pack_start
 from lcma.search.flipgraph.gpu.fleet import Fleet
 from lcma.search.format_moves.symmetric import symmetric_starts
 from lcma.search.improve import catalogue, collect, descents, history
@@ -24,7 +23,7 @@ from lcma.search.improve.descents import Descents
 from lcma.search.improve.events import Kept, TurnBegun
 from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.gaps import Gap, is_walkable
-from lcma.search.improve.history import KEEN_SECONDS, Choice, symmetric_walks, walk_of
+from lcma.search.improve.history import KEEN_SECONDS, Choice, symmetric_routes
 from lcma.search.improve.neighbours import routes
 from lcma.search.lifting.lift import Lift, lift
 from lcma.search.lifting.ternary import after_flips
@@ -107,22 +106,17 @@ def test_a_turn_with_a_keen_selection_is_short_and_starts_afresh(home, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("name", "names", "involutions"),
+    ("name", "names"),
     [
-        *(("3x3x3", [], 0), ("2x3x4", [], 0), ("2x5x6", ["nested", "reversal"], 2 * 3 * 4 - 2)),
-        *(("5x5x5", ["symmetry", "nested", "reversal"], 10 - 2), ("5x5x6", ["nested"], 0)),
+        *(("3x3x3", []), ("2x3x4", []), ("2x5x6", ["nested", "reversal"])),
+        *(("5x5x5", ["symmetry", "nested", "reversal"]), ("5x5x6", ["nested"])),
     ],
 )
-def test_formats_beyond_the_easy_ones_have_symmetric_routes(monkeypatch, name, names, involutions):
+def test_formats_beyond_the_easy_ones_have_symmetric_routes(monkeypatch, name, names):
     monkeypatch.setattr(descents, "symmetric_starts", partial(symmetric_starts, most=1))
     target = parse_target(name)
     found = turns_with(Known())._symmetric_routes(target)
-    assert [route.name for route in found[: len(names)]] == names
-    others = [route.name for route in found[len(names) :]]
-    assert len(set(others)) == len(others) == involutions
-    for other in others:
-        assert walk_of(other) == "flip-z2:" + other.removeprefix("swaps ")
-        pack_start(walk_of(other), target)
+    assert [route.name for route in found] == names
     for start in (start for route in found for start in route.starts):
         assert start.target == target
         certify(start)
@@ -301,7 +295,7 @@ def test_walks_modulo_2_hold_formats_of_any_size_up_to_500_products():
     held = {name: is_walkable(parse_target(name)) for name in ("8x8x8", "4x9x10", "9x9x9", "9x10x10", "16x16x16")}
     assert held == {"8x8x8": True, "4x9x10": True, "9x9x9": True, "9x10x10": False, "16x16x16": False}
     assert not is_walkable(parse_target("4x9x10"), ternary=True)
-    assert symmetric_walks(parse_target("9x9x9")) == {}
+    assert symmetric_routes(parse_target("9x9x9")) == []
     (own,) = routes_to("2x34x2", scheme("strassen*naive:1x17x1"), scheme("naive:2x34x2"), most=120)
     assert [start.rank for start in own.starts] == [119]
 
