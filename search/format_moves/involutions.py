@@ -32,8 +32,8 @@ MOST_SYMMETRIES = 2_000
 def involutions(scheme: Scheme) -> Iterator[Bases]:
     """Yield the involutions (X, Y, Z) that permute the products of a full product's scheme over Z2, but the identity.
 
-    They map factors u, v, w to X u Y, Y v Z and X' w Z'. None are found of schemes with more than MOST_SYMMETRIES
-    beyond these.
+    They map factors u, v, w to X u Y, Y v Z and X' w Z'. Only the first MOST_SYMMETRIES permutations of the products
+    are looked at, of which a stored scheme has fewer.
     """
     parts = _bits(scheme)
     for image in islice(_permutations(_likeness(parts)), MOST_SYMMETRIES):
