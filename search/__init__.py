@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .runs.result import Progress as Progress
     from .runs.result import Result as Result
     from .runs.result import Unlifted as Unlifted
+    from .runs.run import carry_out as carry_out
     from .runs.run import find as find
     from .runs.run import resume as resume
     from .runs.run_status import Status as Status

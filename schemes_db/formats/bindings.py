@@ -21,7 +21,8 @@ from ..inexact import Coefficient
 from .account import only_looks
 from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
-from .lines import MAX_SPLIT, controlled_lines, inner_lines, plain_code, statements
+from .control_flow import controlled_lines, inner_lines
+from .lines import MAX_SPLIT, plain_code, statements
 from .patterns import ANYTHING, changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, Parser, Table, Value, name_of, number_in, plain, transposed
 

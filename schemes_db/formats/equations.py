@@ -16,10 +16,11 @@ from typing import Any
 from ...errors import SchemeFormatError
 from ..target import Target
 from .candidates import Factors, Option, option_of, reading_by_place, reading_of_options
+from .control_flow import controlled_lines
 from .formulas import Formulas
 from .header import parse_header
 from .layouts import agrees, layouts_of, numbered_layouts, structured_layouts
-from .lines import controlled_lines, statements
+from .lines import statements
 from .patterns import pattern
 from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError, Wanted
 from .trilinear import split_product

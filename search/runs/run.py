@@ -31,7 +31,7 @@ def never() -> bool:
 
 
 def find(
-    target: Target | str | RunConfig,
+    target: Target | str,
     *,
     rank: int | None = None,
     ring: Ring | str = Z,
@@ -67,7 +67,7 @@ def find(
     walks, and `seconds` ends the run after a round.
 
     Args:
-        target: the target, or its name, or a whole configuration in place of the settings.
+        target: the target, or its name.
         ring: Z2 or Z3 (nothing is lifted), Z, Q (which allows fractions), or "ZT": walks over {-1, 0, 1}.
         out: a new folder for the run: every find is written to it at once, and `resume` continues from there.
         on_event: called after every round.
@@ -85,7 +85,7 @@ def find(
         TargetError: the target or the ring is not known.
         RunFolderError: `out` contains a run already, or can't be written.
     """
-    need(Target | str | RunConfig, target=target)
+    need(Target | str, target=target)
     need(Ring | str, ring=ring)
     need(tuple | list | None, ladder=ladder)
     need(Policy | Mapping | None, policy=policy)
@@ -104,18 +104,27 @@ def find(
         check_field_types(RunConfig, settings)
     except TypeError as error:
         raise ArgumentError(str(error)) from None
-    if isinstance(target, RunConfig):
-        config = target
-    else:
-        config = RunConfig(
-            target.name if isinstance(target, Target) else target.strip(),
-            ring=ring.name if isinstance(ring, Ring) else ring.strip().upper(),
-            policy=policy,
-            start=start,
-            ladder=None if ladder is None else tuple(ladder),
-            plan=plan,
-            **settings,
-        )
+    config = RunConfig(
+        target.name if isinstance(target, Target) else target.strip(),
+        ring=ring.name if isinstance(ring, Ring) else ring.strip().upper(),
+        policy=policy,
+        start=start,
+        ladder=None if ladder is None else tuple(ladder),
+        plan=plan,
+        **settings,
+    )
+    return carry_out(config, jobs=jobs, out=out, on_event=on_event, stop=stop)
+
+
+def carry_out(
+    config: RunConfig,
+    *,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    on_event: OnEvent | None = None,
+    stop: Stop = never,
+) -> Result:
+    """Run the search of a configuration; see `find`."""
     state = _run_of(config)  # before the folder is created: a target that fits no walk must not leave one behind
     if out is None:
         return _go(state, jobs, on_event, stop)

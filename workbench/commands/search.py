@@ -20,7 +20,7 @@ from ...schemes_db.catalog import Catalog
 from ...schemes_db.composition import best_composition
 from ...schemes_db.costs import level_products, nonzeros
 from ...schemes_db.ranks import best_known
-from ...search import Find, Result, RunConfig, find, score_of
+from ...search import Find, Result, RunConfig, carry_out, score_of
 from ...search.flipgraph.policy import ORBITS
 from ...search.groups.product_rank import PREFIX
 from ...search.runs.bounds import has_halves
@@ -135,7 +135,7 @@ def _say(config: RunConfig) -> None:
 
 def _searched(config: RunConfig, jobs: int, out: Path | None) -> Result:
     refuse_unwritable()
-    return watched(config, partial(find, config, jobs=jobs, out=out), config.count)
+    return watched(config, partial(carry_out, config, jobs=jobs, out=out), config.count)
 
 
 def watched(config: RunConfig, run: Callable[..., Result], count: int) -> Result:
