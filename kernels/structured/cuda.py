@@ -35,7 +35,7 @@ from .strategy import (
 )
 from .tiles import TILES, factor_by_factor, multiply_tiled, tile_choices, tile_of, tiled_reason, triton_reason
 from .transposition import multiply_transposed, transposed_reason
-from .views import buffer_rows, padded, view_chain
+from .views import buffer_rows, copied_for, padded, view_chain
 
 REASONS = {FUSED: fused_reason, GATHER: gather_reason, BY_HALVES: split_reason}
 """The reasons by strategy why a kernel does not multiply patterns, for n columns of a dtype."""
@@ -110,7 +110,7 @@ class CudaStructured(StructuredStrategy):
             elements = max(one.rows + one.cols for one in patterns) + sum(one.rows for one in patterns[1:])
             return held + 4 * (elements * n + 8 * elements)
         ends = batch_first(request) if self.name in (STRIDED, WIDENED, TRANSPOSED) else (False, False)
-        return held + sum(buffer_rows(chain, *ends)) * padded(n) * request.itemsize
+        return held + sum(buffer_rows(chain, *copied_for(chain, n, *ends))) * padded(n) * request.itemsize
 
     def product(self, candidate: Candidate, request: Request, machine: Machine) -> Product:
         structure, dtype = chain_in(request), request.arithmetic
@@ -127,9 +127,8 @@ class CudaStructured(StructuredStrategy):
         if self.name in (TILED, BY_HALVES):
             tiled = partial(_tiled, dtype, _choice(candidate))
             return partial(factor_by_factor, tiled if self.name == TILED else multiply_split, patterns)
-        return view_chain(
-            self.rewritten_chain(request)[0], *(first and request.n > 1 for first in batch_first(request))
-        ).run
+        chain = self.rewritten_chain(request)[0]
+        return view_chain(chain, *copied_for(chain, request.n, *batch_first(request))).run
 
 
 def _decoded(structure: FactorChain) -> BlockLowRank | None:

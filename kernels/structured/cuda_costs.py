@@ -23,7 +23,7 @@ from .split import TILES as SPLIT_TILES
 from .split import split_seconds
 from .strategy import FUSED, STRIDED, TILED, TRANSPOSED, batch_first
 from .tiles import tile_of
-from .views import FactorStep, copied_ends, steps_of
+from .views import FactorStep, copied_ends, copied_for, steps_of
 
 PRICES = measured("structured")
 HOST, BLOCKS = measured("structured.host"), measured("structured.blocks")
@@ -61,8 +61,10 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     moved = ((pattern.rows + pattern.cols) * n + pattern.nonzeros) * itemsize(dtype)
     padded = tile.padded(pattern)
     work = padded + columns * padded / tile.sum_length(pattern)
-    vendor = costs.best_rate(TF32 if dtype == ACCURATE else dtype)
-    return max(float(costs.combine(moved)) / PRICES.stream_share, 2 * work * n / (share * vendor))
+    rate = share * costs.best_rate(TF32 if dtype == ACCURATE else dtype)
+    # However few columns there are, a program multiplies a whole tile of them, which does not fill a multiprocessor.
+    alone = 2 * work / tile.programs(pattern, 1) * tile.n * costs.units / (PRICES.lone_share * rate)
+    return max(float(costs.combine(moved)) / PRICES.stream_share, 2 * work * n / rate, alone)
 
 
 def scalar_seconds(
@@ -127,11 +129,19 @@ def _computing_seconds(factor: Pattern, n: int, dtype: str, costs: CudaCostModel
 
 
 def view_stages(strategy: str, structure: FactorChain, request: Request, machine: Machine) -> list[Stage]:
-    """Return the stages of GEMMs on views, by the factors or by rewritten ones, and of permuted or transposed ends."""
-    structure = rewritten_chain(structure, strategy) if strategy in REWRITES else structure
-    ends = copied_ends(structure, *batch_first(request))
+    """Return the stages of GEMMs on views, by the factors or by rewritten ones, and of permuted or transposed ends.
+
+    Factors are widened at every call.
+    """
+    original, structure = structure, rewritten_chain(structure, strategy) if strategy in REWRITES else structure
+    ends = copied_ends(structure, *copied_for(structure, request.n, *batch_first(request)))
     steps, stages, costs = steps_of(structure, *ends), [], CudaCostModel.of(machine)
     launches = sum(step.calls for step in steps)
+    if strategy == WIDENED:
+        copies = sum(one.d + 1 for one in original.patterns if one.d > 1)  # zeros, then the blocks of every diagonal
+        moved = (structure.parameters + 2 * original.parameters) * request.itemsize
+        stages.append(Stage("widening", 0, moved, costs.combine(moved) + copies * BLOCKS.start))
+        launches += copies
     for step in steps:
         stages.append(_gemm_stage(step, request, costs, strategy == WIDENED))
         features = step.pattern.cols * (ends[0] and step is steps[0])

@@ -35,30 +35,46 @@ class BlockRows:
     strides: tuple[int, int, int]
 
     @property
+    def counts(self) -> tuple[int, int, int]:
+        """The numbers of blocks i and j, and of rows of one."""
+        return self.outer, self.d, self.inner
+
+    @property
     def is_uniform(self) -> bool:
         """True if all blocks are equally far from the next, so that one view has them in one axis."""
         return 1 in (self.outer, self.d) or self.strides[0] == self.d * self.strides[1]
 
     def view(self, matrix: Array) -> Array:
         """Return the view (outer, d, inner, n) of a matrix (rows, n)."""
-        of_numpy = isinstance(matrix, np.ndarray)
-        row, column = matrix.strides if of_numpy else matrix.stride()
-        shape = self.outer, self.d, self.inner, matrix.shape[1]
-        strides = (*(row * step for step in self.strides), column)
-        if of_numpy:
-            return np.lib.stride_tricks.as_strided(matrix, shape, strides)
-        return matrix.as_strided(shape, strides)
+        (row, column), (i, j, q), shape = steps_in(matrix), self.strides, (*self.counts, matrix.shape[1])
+        if isinstance(matrix, np.ndarray):
+            return np.lib.stride_tricks.as_strided(matrix, shape, (row * i, row * j, row * q, column))
+        return matrix.as_strided(shape, (row * i, row * j, row * q, column))
 
     def is_readable(self, first: bool) -> bool:
         """Return whether a GEMM can read and write the blocks in place, batch-first or batch-last."""
         return not first or self.strides[2] == 1
 
 
+def steps_in(matrix: Array) -> tuple[int, int]:
+    """Return the strides of a matrix (rows, n), of columns 1 where a tensor has only one.
+
+    The vendor's product reads and writes such a view in place whatever the stride of its rows; torch copies it else.
+    """
+    if isinstance(matrix, np.ndarray):
+        row, column = matrix.strides
+        return row, column
+    row, column = matrix.stride()
+    return row, column if matrix.shape[1] != 1 else 1
+
+
+@lru_cache(maxsize=1024)
 def natural(outer: int, inner: int, d: int) -> BlockRows:
     """Return the blocks of a factor's input or result in natural order, (i, q, j)."""
     return BlockRows(outer, d, inner, (inner * d, 1, d))
 
 
+@lru_cache(maxsize=1024)
 def by_blocks(outer: int, inner: int, d: int) -> BlockRows:
     """Return the same in block order, (i, j, q)."""
     return BlockRows(outer, d, inner, (inner * d, inner, 1))
@@ -78,9 +94,8 @@ def _placed(blocks: BlockRows, other: BlockRows) -> BlockRows | None:
             return natural // other.d
         return natural if natural % whole == 0 else None
 
-    counts = blocks.outer, blocks.d, blocks.inner
-    i, j, q = map(step, blocks.strides, counts)
-    return None if i is None or j is None or q is None else BlockRows(*counts, (i, j, q))
+    i, j, q = map(step, blocks.strides, blocks.counts)
+    return None if i is None or j is None or q is None else BlockRows(*blocks.counts, (i, j, q))
 
 
 @dataclass(frozen=True)
@@ -124,6 +139,14 @@ def copied_ends(structure: FactorChain, first: bool, last: bool) -> tuple[bool, 
     """Return whether X and the result must be copied, for batch-first ones (`first`, `last`)."""
     steps = steps_of(structure)
     return not steps[0].source.is_readable(first), not steps[-1].target.is_readable(last)
+
+
+def copied_for(structure: FactorChain, n: int, first: bool, last: bool) -> tuple[bool, bool]:
+    """Return `first` and `last`; of one column, which has both orders, whether its blocks are in no single view."""
+    if n != 1:
+        return first, last
+    steps = steps_of(structure)
+    return not steps[0].source.is_uniform, not steps[-1].target.is_uniform
 
 
 def buffer_rows(structure: FactorChain, first: bool, last: bool) -> tuple[int, int]:
@@ -196,7 +219,7 @@ def _joined(blocks: BlockRows) -> Callable[[Array], Array]:
     apart, step = blocks.strides[0 if blocks.d == 1 else 1], blocks.strides[2]
 
     def view(matrix: Array) -> Array:
-        row, column = matrix.stride()
+        row, column = steps_in(matrix)
         return matrix.as_strided((count, inner, matrix.shape[1]), (apart * row, step * row, column))
 
     return view
@@ -246,8 +269,8 @@ def view_chain(structure: FactorChain, first: bool, last: bool) -> ViewChain:
 
 def multiply_strided(structure: FactorChain, factors: Factors, x: Array, out: Array) -> None:
     """Compute out (rows, n) = W x for tensors, each batch-first or batch-last."""
-    several = x.shape[1] > 1
-    view_chain(structure, several and is_batch_first(x), several and is_batch_first(out)).run(factors, x, out)
+    ends = copied_for(structure, x.shape[1], is_batch_first(x), is_batch_first(out))
+    view_chain(structure, *ends).run(factors, x, out)
 
 
 def padded(n: int) -> int:

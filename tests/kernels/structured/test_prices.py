@@ -62,6 +62,16 @@ def test_the_model_prices_and_ranks_candidates_as_an_h200_ran_them(sizes, dtype,
         assert decision_for(request).plan.candidate.strategy == min(milliseconds, key=milliseconds.get)
 
 
+@each("dtype, sizes, columns, microseconds, chosen", __file__, "few_columns")
+def test_few_columns_take_a_whole_tile_and_widening_is_paid_at_every_call(dtype, sizes, columns, microseconds, chosen):
+    """The kernel's time in a CUDA graph on an H200, and what is chosen; before, tiled or widened in all of them."""
+    request = request_of(sizes, dtype, n=columns)
+    strategy = strategies("cuda")["structured", "tiled"]
+    prices = [strategy.predict(one, request, H200)[0].seconds for one in strategy.candidates(request)]
+    assert 1e6 * min(prices) == pytest.approx(microseconds, rel=0.5)
+    assert decision_for(request, machine=H200).plan.candidate.strategy == chosen
+
+
 def test_views_are_chosen_batch_last_and_more_columns_than_32_bits_count_are_planned():
     for dtype in ("float32", "float16", "bfloat16", "tf32", "float64"):
         decision = decision_for(request_of((1, 256, 256, 4), dtype, "bsl"))
