@@ -52,6 +52,7 @@ _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 _TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
 _NUMBERS = pattern(r"(?<![\w\])])\[(?:\s*+\[){0,40}+\s*+[-+]?[\d.]")
 _SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
+_RANK = pattern(r"R|(?i:rank|(?:n|num)?_?(?:products|multiplications|muls))")
 _LIES = {"alphaevolve": "products as columns", "maple": "", "mathematica": ""}
 """How the arrays of formats lie that say so, with the third factor by C^T."""
 
@@ -128,7 +129,8 @@ def parse(text: str, wanted: Wanted) -> list[Reading]:
         if readings:
             return [agreeing(one, written) for one in readings]
         if written := listed_text(value, alone=True):
-            return [one.noting("equations in JSON") for one in equations.parse(written, wanted)]
+            said = _settings(value, found)
+            return [_fitting(one.noting("equations in JSON"), said) for one in equations.parse(written, wanted)]
     among = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found.faults:
         raise list(found.faults.values())[-1]
@@ -228,7 +230,7 @@ def _fitting(reading: Reading, settings: dict[str, Any]) -> Reading:
     Raises:
         SchemeFormatError: nothing has.
     """
-    ranks = {said for name, said in settings.items() if name.lower() == "rank" and isinstance(said, int)}
+    ranks = {said for name, said in settings.items() if _RANK.fullmatch(name) and isinstance(said, int)}
     shapes = {tuple(sorted(shape)) for shape in _sizes(settings)}
 
     def fits(one: tuple[str, Scheme | Approximation]) -> bool:

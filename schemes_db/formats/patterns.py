@@ -45,6 +45,7 @@ _CHANGES_ALL = pattern(
     r".*\b(?:negat(?:e|ed)|swap(?:ped)?|exchanged?|halved?|doubled?|reversed?|inverted|scaled?|rescaled?|taken twice"
     r"|(?:times|by|with) (?:two|three|2|3|-1|minus one)|counts? (?:twice|double)|(?:is|are) subtracted"
     r"|(?:results?|outputs?) (?:must|has|have|is|are)\b.*\btransposed|then transpose)\b"
+    r"|.*\b[abc]_?[{(\[]?[i-l],? ?[i-l]\b.*(?:[\s(]-\s*[abc]|\bminus\b|\bnegati\w+|\btwice\b|\bhalf\b)"
 )
 """A sentence that says that all results, or all numbers, are changed."""
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...errors import LcmaError
 from ...home import write_atomic
-from ...schemes_db import Scheme
+from ...schemes_db import Scheme, parse_target
 from ...schemes_db.formats import lcma_json
 from ...schemes_db.formats.strict_json import loads
 from ...verify import certify
@@ -78,6 +78,8 @@ class ImproveFolder(LockedFolder[ImproveConfig]):
         config = ImproveConfig(**{**data, "targets": targets})
         if not (targets or config.closure) or not all(isinstance(name, str) for name in targets):
             raise TypeError("targets must be a list of names")
+        for name in targets:  # nothing in a folder opens another file
+            parse_target(name, files=False)
         return config
 
     def append(self, name: str, scheme: Scheme) -> None:

@@ -72,13 +72,14 @@ def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, run, kind
         run.refused(3, "run.json is damaged", *command)
 
 
-def test_a_target_of_a_folder_opens_no_file(folders, home, tmp_path, run):
-    folder, mask = shutil.copytree(folders / "search", tmp_path / "run"), tmp_path / "mask.txt"
+@pytest.mark.parametrize("kind", FILES)
+def test_a_target_of_a_folder_opens_no_file(folders, home, tmp_path, run, kind):
+    folder, mask = shutil.copytree(folders / kind, tmp_path / "run"), tmp_path / "mask.txt"
     mask.write_text("1 0\n1 1\n")
     about = json.loads((folder / "run.json").read_text())
-    about["config"]["target"] = f"mask:{mask}"
+    about["config"] |= {"target": f"mask:{mask}"} if kind == "search" else {"targets": [f"mask:{mask}"]}
     (folder / "run.json").write_text(json.dumps(about))
-    for command in (*commands("search", folder), ("resume", folder)):
+    for command in (*commands(kind, folder), ("resume", folder)):
         run.refused(3, "names a mask file", *command)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from ...schemes_db import parse_target
 from ...schemes_db.costs import additions
 from ...search.improve.events import Event, Exhausted, Kept, OnEvent, TurnBegun
 from ...search.improve.folder import ImproveConfig
@@ -43,9 +44,9 @@ def command(
     if bool(targets) == (goal is not None):
         raise click.UsageError("give TARGETs, or --for closure")
     # Commas stand between targets, too, and between the grids of blocks(...).
-    names = tuple(name for text in targets for name in re.split(r",(?![^()]*\))", text))
+    named = (parse_target(name).name for text in targets for name in re.split(r",(?![^()]*\))", text))
     config = ImproveConfig(
-        targets=names,
+        targets=tuple(named),
         ring=ring.upper(),
         seconds=seconds,
         seed=seed,
