@@ -35,37 +35,32 @@ class BlockRows:
     strides: tuple[int, int, int]
 
     @property
-    def counts(self) -> tuple[int, int, int]:
-        """The numbers of blocks i and j, and of rows of one."""
-        return self.outer, self.d, self.inner
-
-    @property
     def is_uniform(self) -> bool:
         """True if all blocks are equally far from the next, so that one view has them in one axis."""
         return 1 in (self.outer, self.d) or self.strides[0] == self.d * self.strides[1]
 
     def view(self, matrix: Array) -> Array:
         """Return the view (outer, d, inner, n) of a matrix (rows, n)."""
-        (row, column), (i, j, q), shape = steps_in(matrix), self.strides, (*self.counts, matrix.shape[1])
+        i, j, q = self.strides
         if isinstance(matrix, np.ndarray):
+            row, column = matrix.strides
+            shape = self.outer, self.d, self.inner, matrix.shape[1]
             return np.lib.stride_tricks.as_strided(matrix, shape, (row * i, row * j, row * q, column))
-        return matrix.as_strided(shape, (row * i, row * j, row * q, column))
+        row, column, n = steps_in(matrix)
+        return matrix.as_strided((self.outer, self.d, self.inner, n), (row * i, row * j, row * q, column))
 
     def is_readable(self, first: bool) -> bool:
         """Return whether a GEMM can read and write the blocks in place, batch-first or batch-last."""
         return not first or self.strides[2] == 1
 
 
-def steps_in(matrix: Array) -> tuple[int, int]:
-    """Return the strides of a matrix (rows, n), of columns 1 where a tensor has only one.
+def steps_in(matrix: Any) -> tuple[int, int, int]:
+    """Return the strides of a tensor (rows, n) and n; that of a single column is 1.
 
     The vendor's product reads and writes such a view in place whatever the stride of its rows; torch copies it else.
     """
-    if isinstance(matrix, np.ndarray):
-        row, column = matrix.strides
-        return row, column
-    row, column = matrix.stride()
-    return row, column if matrix.shape[1] != 1 else 1
+    (row, column), n = matrix.stride(), matrix.size(1)
+    return row, 1 if n == 1 else column, n
 
 
 @lru_cache(maxsize=1024)
@@ -94,8 +89,9 @@ def _placed(blocks: BlockRows, other: BlockRows) -> BlockRows | None:
             return natural // other.d
         return natural if natural % whole == 0 else None
 
-    i, j, q = map(step, blocks.strides, blocks.counts)
-    return None if i is None or j is None or q is None else BlockRows(*blocks.counts, (i, j, q))
+    counts = blocks.outer, blocks.d, blocks.inner
+    i, j, q = map(step, blocks.strides, counts)
+    return None if i is None or j is None or q is None else BlockRows(*counts, (i, j, q))
 
 
 @dataclass(frozen=True)
@@ -219,8 +215,8 @@ def _joined(blocks: BlockRows) -> Callable[[Array], Array]:
     apart, step = blocks.strides[0 if blocks.d == 1 else 1], blocks.strides[2]
 
     def view(matrix: Array) -> Array:
-        row, column = steps_in(matrix)
-        return matrix.as_strided((count, inner, matrix.shape[1]), (apart * row, step * row, column))
+        row, column, n = steps_in(matrix)
+        return matrix.as_strided((count, inner, n), (apart * row, step * row, column))
 
     return view
 
