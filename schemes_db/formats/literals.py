@@ -119,8 +119,8 @@ def parse(text: str, wanted: Wanted) -> list[Reading]:
     elif found.loose and name not in _LIES and not all(isinstance(one, dict) for one in value):
         raise SchemeFormatError(f"{len(value)} arrays without names")
     words, names = _words(value) if says_gf2(body) else ([], [])
+    settings = _settings(value, found)
     if words:
-        settings = _settings(value, found)
         _check_settings(settings, names)
         return [_fitting(reading_of_words(wanted, words, body, list(_sizes(settings))), settings)]
     if value:
@@ -129,8 +129,7 @@ def parse(text: str, wanted: Wanted) -> list[Reading]:
         if readings:
             return [agreeing(one, written) for one in readings]
         if written := listed_text(value, alone=True):
-            said = _settings(value, found)
-            return [_fitting(one.noting("equations in JSON"), said) for one in equations.parse(written, wanted)]
+            return [_fitting(one.noting("equations in JSON"), settings) for one in equations.parse(written, wanted)]
     among = f" among {', '.join(list(value)[:6])}" if isinstance(value, dict) and value else ""
     if found.faults:
         raise list(found.faults.values())[-1]

@@ -74,13 +74,10 @@ class ImproveFolder(LockedFolder[ImproveConfig]):
     @classmethod
     def _config_of(cls, path: Path, data: Any) -> ImproveConfig:
         check_field_types(ImproveConfig, data)
-        targets = tuple(data["targets"])
-        config = ImproveConfig(**{**data, "targets": targets})
-        if not (targets or config.closure) or not all(isinstance(name, str) for name in targets):
+        if not (data["targets"] or data.get("closure")) or not all(isinstance(name, str) for name in data["targets"]):
             raise TypeError("targets must be a list of names")
-        for name in targets:  # nothing in a folder opens another file
-            parse_target(name, files=False)
-        return config
+        targets = (parse_target(name, files=False).name for name in data["targets"])  # a folder opens no other file
+        return ImproveConfig(**{**data, "targets": tuple(targets)})
 
     def append(self, name: str, scheme: Scheme) -> None:
         """Add a scheme to one of the `LINES`; see `append_lines`."""
