@@ -64,8 +64,8 @@ def processor(variant: str) -> Primitives:
     """
 
     def jit(function: Callable[..., Any]) -> Any:
-        compiled: Any = numba.njit
-        return compiled(named(function, variant), _nrt=False)
+        compiled: Any = numba.njit  # called by other compiled code alone: without wrappers for Python and C
+        return compiled(named(function, variant), _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
     @jit
     def popcount(word):
