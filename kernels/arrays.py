@@ -26,6 +26,14 @@ Array = Any
 Sizes = tuple[int, int, int]
 """m, k and n of a product."""
 
+
+def read_only(matrix: Matrix) -> Matrix:
+    """Return a read-only view: numba compiles a kernel once for arrays that may be written and once for others."""
+    view = matrix.view()
+    view.setflags(write=False)
+    return view
+
+
 if TYPE_CHECKING:
     import torch as torch
 else:

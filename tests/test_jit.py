@@ -1,13 +1,25 @@
 """Compiled code on disk: one process compiles a function, whoever else needs it waits."""
 
+import multiprocessing
 import os
-import signal
-import subprocess
-import sys
 import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+BEFORE = """import os, sys
+from numba.core import config
+os.environ.update(environment)
+sys.path.insert(0, folder)
+config.reload_config()  # reads NUMBA_OPT
+"""
+"""Comes first in all programs, which are given `environment`, `folder`, and `said` to send what they find."""
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["lcma.jit"])  # imported once: numba takes longer than all else that the processes do
 
 SLOW = '''"""A function that takes a quarter of a second to compile."""
 
@@ -26,20 +38,17 @@ def many(x):
     return total
 '''.format(lines="\n".join(f"    total += helper(x) * {i} if x % {i + 2} else total >> 1" for i in range(12)))
 
-CALL = """import sys, time
-from numba.core import event
-sys.path.insert(0, sys.argv[1])
+CALL = """from numba.core import event
 import slow
 with event.install_recorder("numba:compile") as seen:
-    print(slow.many(7), flush=True)
-print(sum(e.is_start for _, e in seen.buffer))
+    result = slow.many(7)
+said.send((result, sum(e.is_start for _, e in seen.buffer)))
 """
 
-HOLD = """import sys, time
-sys.path.insert(0, sys.argv[1])
+HOLD = """import time
 import slow
 with slow.many._cache.alone():
-    print("held", flush=True)
+    said.send("held")
     time.sleep(600)
 """
 
@@ -74,45 +83,55 @@ def adding(number):
     return outer
 """
 
-CALL_CLOSURES = """import sys
-from itertools import count
+CALL_CLOSURES = """from itertools import count
 from numba.core import event
 from numba.core.bytecode import FunctionIdentity
-sys.path.insert(0, sys.argv[1])
 from closures import adding
 def called(number):
     FunctionIdentity._unique_ids = count(1_000_000)  # as in another process, which compiled it first
     return adding(number)(20)
 with event.install_recorder("numba:compile") as seen:
-    print(called(3), called(5))
-print(sum(e.is_start for _, e in seen.buffer))
+    results = called(3), called(5)
+said.send((*results, sum(e.is_start for _, e in seen.buffer)))
 """
+
+
+@dataclass
+class Started:
+    """A process, and the connection on which it sends."""
+
+    process: Any
+    said: Connection
 
 
 @pytest.fixture
 def start(tmp_path):
     """start(program, **environment): a process that runs it beside the module `slow`; code is cached in `home`."""
     (tmp_path / "slow.py").write_text(SLOW)
-    environment = {**os.environ, "LCMA_HOME": str(tmp_path / "home")}
-    running = []
+    home, running = {"LCMA_HOME": str(tmp_path / "home")}, []
 
-    def begin(program: str, **changed: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", program, str(tmp_path)]
-        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**environment, **changed}))
+    def begin(program: str, **changed: str) -> Started:
+        receiving, sending = FORKS.Pipe(duplex=False)
+        given = {"environment": {**home, **changed}, "folder": str(tmp_path), "said": sending}
+        process = FORKS.Process(target=exec, args=(BEFORE + program, given))
+        process.start()
+        sending.close()
+        running.append(Started(process, receiving))
         return running[-1]
 
     yield begin
-    for process in running:
-        process.kill()
-        process.communicate()
+    for one in running:
+        one.process.kill()
+        one.process.join()
 
 
-def answer(process: subprocess.Popen[str]) -> tuple[int, int]:
-    """The result of the function, and how many functions the process compiled."""
-    out, _ = process.communicate(timeout=100)
-    assert process.returncode == 0
-    result, compiled = map(int, out.split())
-    return result, compiled
+def answer(started: Started) -> tuple[int, ...]:
+    """The results of the functions, and how many functions the process compiled."""
+    assert started.said.poll(100)
+    found = started.said.recv()
+    started.process.join(100)
+    assert started.process.exitcode == 0
+    return found
 
 
 def test_processes_that_start_together_compile_a_function_once_for_each_level_of_optimisation(start):
@@ -125,11 +144,10 @@ def test_processes_that_start_together_compile_a_function_once_for_each_level_of
 
 def test_a_killed_process_holds_nobody_up(start):
     holder = start(HOLD)
-    assert holder.stdout.readline() == "held\n"
+    assert holder.said.recv() == "held"
     waiting = start(CALL)
-    time.sleep(1)
-    assert waiting.poll() is None
-    holder.send_signal(signal.SIGKILL)
+    assert not waiting.said.poll(1)
+    holder.process.kill()
     assert answer(waiting)[1] == 2
 
 
@@ -156,10 +174,10 @@ def test_a_run_of_tests_leaves_little_compiled_code(request, tmp_path, monkeypat
 @pytest.mark.slow
 def test_variants_of_a_closure_are_loaded_by_the_next_process(start, tmp_path, monkeypatch):
     (tmp_path / "closures.py").write_text(CLOSURES)
-    outputs = [start(CALL_CLOSURES).communicate(timeout=120)[0].split() for _ in range(2)]
+    outputs = [answer(start(CALL_CLOSURES)) for _ in range(2)]
     monkeypatch.setattr("numba.njit", lambda function: function)
     monkeypatch.setattr("lcma.jit.njit", lambda variant: lambda function: function)
     module = {}
     exec(CLOSURES, module)
-    interpreted = [str(module["adding"](number)(20)) for number in (3, 5)]
-    assert outputs == [[*interpreted, "6"], [*interpreted, "0"]]
+    interpreted = [module["adding"](number)(20) for number in (3, 5)]
+    assert outputs == [(*interpreted, 6), (*interpreted, 0)]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..arrays import Sizes
+from ..arrays import Sizes, read_only
 from ..codegen.host import has_features
 from ..cpu.executor import Core
 from ..cpu.threads import parallel_rows
@@ -66,6 +66,7 @@ class BitLeaf(Core):
 
     def run(self, a: Words, b: Words, out: Words, arena: Arena, threads: int = 1) -> None:
         threads = max(1, min(threads, 2 * math.prod(self.sizes) // OF_A_THREAD))
+        a, b = read_only(a), read_only(b)
         if self.kernel == TABLES:
             from .tables import multiply_tables
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import PlanError
-from ..arrays import Matrix, Sizes
+from ..arrays import Matrix, Sizes, read_only
 from ..cpu.executor import Core
 from ..cpu.threads import parallel_rows, single_threaded_blas
 from ..cpu.workspace import Arena, aligned, empty_aligned
@@ -111,7 +111,8 @@ class ArraySums(LevelArithmetic):
         from .combine import sum_blocks
 
         scale = sums.values.astype(self.dtype), self.dtype.type(self.moduli[role])
-        terms = *source, *target, block, sums.starts, sums.places, *scale
+        blocks, froms = source
+        terms = read_only(blocks), froms, *target, block, sums.starts, sums.places, *scale
         parallel_rows(lambda i, j: sum_blocks(*terms, i, j), block[0], threads)
 
     def products(self, workers: int) -> AbstractContextManager[object]:
@@ -316,6 +317,7 @@ class IntegerCore(Core):
         from .limbs import split_rows
 
         limbs, width, modulus = self.limbs, self.width, self.ring.modulus
+        matrix = read_only(matrix)
         parallel_rows(lambda i, j: split_rows(matrix, limbs, width, modulus, slabs, i, j), len(matrix), threads)
 
     def _join(self, products: Any, out: Matrix, add: bool, arena: Arena, threads: int) -> None:

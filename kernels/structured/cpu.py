@@ -32,6 +32,8 @@ GATHERED, GATHERED_WIDE, PERMUTATIONS = "gathered slabs", "gathered slabs, d > 8
 def _copied(kernel: str, source: Matrix, target: Matrix, outer: int, inner: int, d: int) -> None:
     from . import slab_kernels
 
+    if source.dtype == np.complex64:  # copied as entries of as many bytes, whose kernel may be compiled already
+        source, target = source.view(np.float64), target.view(np.float64)
     getattr(slab_kernels, kernel)(source.T, target.T, outer, d, slab_kernels.narrow_of(d))
 
 

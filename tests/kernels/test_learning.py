@@ -34,6 +34,7 @@ from .plugin import Plugin
 
 SIZES = 136, 128, 144
 A, B = (np.random.default_rng(0).standard_normal(shape).astype(np.float32) for shape in (SIZES[:2], SIZES[1:]))
+EXACT = A.astype(np.float64) @ B
 
 
 @pytest.fixture
@@ -66,8 +67,7 @@ def settled(learner, timed_by_table, monkeypatch, stored):
 
 def error(c):
     """The error of A B, relative to its norm."""
-    exact = A.astype(np.float64) @ B
-    return np.linalg.norm(c - exact) / np.linalg.norm(exact)
+    return np.linalg.norm(c - EXACT) / np.linalg.norm(EXACT)
 
 
 def multiply_until(wanted, calls=400):
@@ -134,6 +134,7 @@ def test_a_slower_scheme_loses_and_the_library_is_called_directly(settled, store
     assert [executor.left_to("numpy") for _ in range(40)].count(True) == 38
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_calls_are_lent_to_the_library_up_to_the_one_that_is_timed(settled, monkeypatch):
     lesson, looked = settled({"vendor": 3e-3, "scheme": 4e-3}), []
     monkeypatch.setattr(api, "repeated", lambda *operands: (looked.append(1), arrays.repeated(*operands))[1])
@@ -226,6 +227,7 @@ def test_learning_that_fails_leaves_the_vendor_and_says_so_once(learner, said, m
     assert said == ["learning of faster products failed: RuntimeError: no compiler"]
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_at_the_end_threads_stop_and_decisions_are_stored(learner, timed_by_table, monkeypatch):
     timed_by_table({"vendor": 4e-3, "scheme": 3e-3})
     monkeypatch.setattr(learner, "_decided", lambda lesson: None)  # the thread has not come to it yet
@@ -259,6 +261,7 @@ def test_a_registered_strategy_is_a_contender(learner, registered, monkeypatch):
     multiply_until(lambda lesson: len(runs) > 1)
 
 
+@pytest.mark.usefixtures("one_thread")
 def test_a_home_that_cannot_be_written_costs_one_warning(learner, timed_by_table, said, monkeypatch):
     timed_by_table({"vendor": 3e-3, "scheme": 4e-3})
     monkeypatch.setattr(wisdom, "keep_record", fails(OSError("read-only file system")))

@@ -27,19 +27,13 @@ from ..refusal import refuses, refuses_with
 from .cases import present
 from .gradients import compiles, drawn, every_derivative, same_gradients, same_hessians
 
-pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")  # torch's own rules of forward AD
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated"),  # torch's own rules of forward AD
+    pytest.mark.usefixtures("one_thread"),
+]
 
 HEADS = [(1, 1, 4, 4, 3), (2, 1, 4, 4, 2), (2, 1, 5, 4, 2), (1, 1, 4, 5, 2)]
 """Heads, heads that share, rows, columns, width."""
-
-
-@pytest.fixture(autouse=True)
-def _one_thread():
-    """Thousands of tiny products: threads would cost more than they do."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

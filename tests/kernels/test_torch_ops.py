@@ -16,6 +16,8 @@ from ..refusal import refuses
 from .cases import call, table
 from .gradients import compiles, drawn, every_derivative, same_gradients, same_hessians
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 
 @pytest.mark.parametrize("recipe", ["strassen", "2x2x3", "strassen/2x2x3"])
 @pytest.mark.parametrize(

@@ -30,16 +30,16 @@ def words_of_tests() -> tuple[frozenset[str], ...]:
     for path in sorted(TESTS.rglob("*.py")):
         if path.name == Path(__file__).name:
             continue
-        tree = ast.parse(path.read_text("utf-8"))
-        bare = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        bare = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         texts = (
             node.value
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in bare
         )
         modules = (
             name
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("lcma.workbench.commands")
             for name in ((node.module or "").split(".")[-1], *(alias.name for alias in node.names))
         )

@@ -13,6 +13,7 @@ import pytest
 
 import lcma
 from lcma.kernels import Request, decision_for
+from lcma.kernels.arrays import read_only
 from lcma.kernels.cpu.workspace import empty_aligned
 from lcma.kernels.exact.combine import sum_blocks
 from lcma.kernels.exact.integers import LIMITS, IntegerCore, _limb_sum, _width, float_core
@@ -124,7 +125,7 @@ def test_limbs_and_sums_of_two_stay_below_their_bound(modulus, limbs):
     rng = np.random.default_rng(0)
     matrix = np.concatenate([np.array(held, np.int64), rng.integers(-(bound - 1), bound - 1, 4000)])[None]
     out = np.empty((limbs * (limbs + 1) // 2, *matrix.shape))
-    split_rows(matrix, limbs, width, modulus, out, 0, 1)
+    split_rows(read_only(matrix), limbs, width, modulus, out, 0, 1)
     assert abs(out).max() <= _limb_sum((bound, bound), limbs)
     total = sum(
         part[0].astype(np.int64).astype(object) * (1 << width * place) for place, part in enumerate(out[:limbs])
@@ -158,10 +159,10 @@ def test_sums_of_blocks_are_right(dtype, modulus, rows, width):
     sums = empty_aligned((4, rows, width), np.dtype(dtype))
     inside, stacked, block = corners(2, 2, rows, width), corners(4, 1, rows, 0), (rows, width)
     slabs, factors = sums.reshape(-1, width), values.astype(dtype)
-    sum_blocks(matrix, inside, slabs, stacked, block, starts, places, factors, dtype(modulus), 0, rows)
+    sum_blocks(read_only(matrix), inside, slabs, stacked, block, starts, places, factors, dtype(modulus), 0, rows)
     made = empty_aligned((2 * rows - 1, 2 * width - (width % 8 > 0)), np.dtype(dtype))
     arguments = (starts[[0, 1, 2, 4, 4]], places % 4, factors)
-    sum_blocks(slabs, stacked, made, inside, block, *arguments, dtype(modulus), 0, rows)
+    sum_blocks(read_only(slabs), stacked, made, inside, block, *arguments, dtype(modulus), 0, rows)
 
     def total(blocks, part):
         if dtype == np.uint64:
@@ -177,6 +178,19 @@ def test_sums_of_blocks_are_right(dtype, modulus, rows, width):
         wanted = np.broadcast_to(total([sums[p] for p in places[part]], part), (rows, width))
         block = made[r // 2 * rows :, r % 2 * width :][:rows, :width]
         assert (block == wanted[: len(block), : block.shape[1]]).all()
+
+
+def test_operands_that_may_not_be_written_need_no_code_of_their_own():
+    arrays = list(np.random.default_rng(0).integers(0, 1021, (2, 8, 8)))
+    bits = [lcma.BitMatrix.random(130, 130, seed=seed) for seed in (1, 2)]
+    cases = (split_rows, "GF(1021)", arrays, arrays), (sum_blocks, "GF(2)", bits, [matrix.words for matrix in bits])
+    for kernel, ring, operands, memory in cases:
+        product = lcma.matmul(*operands, "strassen", ring=ring)
+        compiled = set(kernel.overloads)
+        for array in memory:
+            array.setflags(write=False)
+        assert np.array_equal(lcma.matmul(*operands, "strassen", ring=ring), product)
+        assert set(kernel.overloads) == compiled
 
 
 def test_integers_are_words_or_python_integers_or_within_a_stated_magnitude():
