@@ -19,7 +19,6 @@ from .decode import PRICES as DECODE_PRICES
 from .executor import Product
 from .mixing import mixing_reason, multiply_mixed
 from .rewrites import BY_HALVES, DENSE, WIDENED
-from .scalar import gather_reason, multiply_small
 from .split import multiply_split, split_reason
 from .strategy import (
     DECODE,
@@ -32,7 +31,17 @@ from .strategy import (
     batch_first,
     chain_in,
 )
-from .tiles import TILES, factor_by_factor, multiply_tiled, tile_choices, tile_of, tiled_reason, triton_reason
+from .tiles import (
+    TILES,
+    factor_by_factor,
+    gather_reason,
+    multiply_small,
+    multiply_tiled,
+    tile_choices,
+    tile_of,
+    tiled_reason,
+    triton_reason,
+)
 from .transposition import multiply_transposed, transposed_reason
 from .views import buffer_rows, copied_for, padded, view_chain
 

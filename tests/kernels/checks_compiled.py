@@ -31,9 +31,9 @@ from lcma.kernels.exact.schemes import ExactMap
 from lcma.kernels.exact.tensors import FUSED, VENDOR, BitTensorLeaf, DigitTensorLeaf, TensorSums, pack
 from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.ring import ExactRing
-from lcma.kernels.structured import decode, mixing, scalar, split, transposition
+from lcma.kernels.structured import decode, mixing, split, transposition
 from lcma.kernels.structured.pattern import Pattern
-from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, multiply_tiled, tile_choices, tile_of
+from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, multiply_small, multiply_tiled, tile_choices, tile_of
 from lcma.schemes_db.symmetry import Triangle
 
 from .cases import table
@@ -208,7 +208,7 @@ def of_small_blocks():
     for dtype, first in (*orders, ("float16", False), ("complex128", False)):
         for pattern in SCALAR:
             x, out = ordered(pattern.cols, first, dtype), ordered(pattern.rows, first, dtype)
-            call = partial(scalar.multiply_small, blank(*pattern.parameter_shape, dtype=dtype), pattern, x, out)
+            call = partial(multiply_small, blank(*pattern.parameter_shape, dtype=dtype), pattern, x, out)
             yield case(f"{pattern} {dtype} first {first}", call)
 
 
