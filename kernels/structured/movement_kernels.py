@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..codegen.triton_powers import times_power
+from ..codegen.triton_parts import times_power
 from ..cuda.float16_pairs_kernel import shift_of
 
 

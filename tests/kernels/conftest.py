@@ -21,7 +21,7 @@ from lcma.kernels.cpu import machine as cpu_machine_module
 from lcma.kernels.cpu.machine import cpu_machine, profile_for
 from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profile import GemmRate, unmeasured
+from lcma.kernels.planning.profile import GemmRate, Profile
 from lcma.kernels.planning.trials.lesson import Lesson
 from lcma.schemes_db import Q, Scheme, Target, parse_target
 from lcma.schemes_db.algebra import naive
@@ -157,7 +157,7 @@ def holds():
 @pytest.fixture
 def no_rates(monkeypatch):
     """Nothing is known of this machine: plans are ranked by arithmetic and bytes."""
-    monkeypatch.setattr(cpu_machine_module, "profile_for", lambda dtype: unmeasured())
+    monkeypatch.setattr(cpu_machine_module, "profile_for", lambda dtype: Profile("unmeasured", "none"))
     plan_cache.clear()
 
 
