@@ -18,7 +18,7 @@ from lcma.kernels.cpu.mapping import Blocks
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.chains import smallest
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profile import GemmRate, Profile, find_profile, published
+from lcma.kernels.planning.profile import GemmRate, find_profile, published
 from lcma.kernels.precision import FORMER_NAMES, NAMES, Arithmetic, arithmetic_of, fields_of
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import IS_NUMPYS, key_of
