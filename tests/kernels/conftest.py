@@ -21,7 +21,7 @@ from lcma.kernels.cpu import machine as cpu_machine_module
 from lcma.kernels.cpu.machine import cpu_machine, profile_for
 from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profile import GemmRate, Profile
+from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.trials.lesson import Lesson
 from lcma.schemes_db import Q, Scheme, Target, parse_target
 from lcma.schemes_db.algebra import naive
