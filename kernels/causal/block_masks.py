@@ -63,16 +63,11 @@ def coarse_mask(kinds: Kinds, down: int, across: int) -> Kinds:
     return (both > 0).astype(np.int8)
 
 
-def runs_of(wanted: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
-    """Yield the ranges of adjacent wanted blocks of a row."""
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], wanted, [False])).astype(np.int8)))
-    return zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)
-
-
 def block_runs(kinds: Kinds, height: int, width: int) -> Iterator[tuple[Kinds, slice, int, int, slice]]:
     """Yield the runs of wanted blocks, by rows: the row, its elements, the first and the last block, their elements."""
     for i, row in enumerate(kinds):
-        for start, stop in runs_of(row != Kind.ABSENT):
+        edges = np.flatnonzero(np.diff(row != Kind.ABSENT, prepend=False, append=False)).tolist()
+        for start, stop in zip(edges[::2], edges[1::2], strict=True):
             yield row, slice(i * height, (i + 1) * height), start, stop, slice(start * width, stop * width)
 
 

@@ -32,18 +32,14 @@ def target_key() -> str:
 
 def compiled(key: str, module: Callable[[], Any]) -> bytes:
     """Return the code of the module of this key: from the cache, else compiled and stored there, if it can be."""
-    path = object_path(key)
+    name = hashlib.sha256(f"{target_key()} {key}".encode()).hexdigest()[:24]
+    path = cache_folder() / "kernels" / name / "rows.o"
     if (code := stored_code(path)) is not None:
         return code
     code = _compile(str(module()))
     with contextlib.suppress(OSError):  # it is then compiled again by every process
         write_atomic(path, hashlib.sha256(code).digest() + code)
     return code
-
-
-def object_path(key: str) -> Path:
-    """Return the path of the code of a key in the cache folder."""
-    return cache_folder() / "kernels" / hashlib.sha256(f"{target_key()} {key}".encode()).hexdigest()[:24] / "rows.o"
 
 
 def stored_code(path: Path) -> bytes | None:

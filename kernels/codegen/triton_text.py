@@ -151,7 +151,7 @@ class Combine:
     @property
     def imports(self) -> str:
         """The lines that import the functions of a kernel."""
-        return "from lcma.kernels.codegen.triton_powers import times_power\n" if self.scale else ""
+        return "from lcma.kernels.codegen.triton_parts import times_power\n" if self.scale else ""
 
     @property
     def tensors(self) -> tuple[str, ...]:

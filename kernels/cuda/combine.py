@@ -110,7 +110,7 @@ class Combination:
         items, rows, cols = matrix.shape
         height, width = stack.shape[2:]
         if 0 in (items, height, width):
-            return _nothing
+            return lambda *_: None
         # A matrix that is contiguous in neither direction gains nothing from a tile that is wide in both.
         transposed = (stack.stride(3) == 1) != (matrix.stride(2) == 1)
         if tile is None:
@@ -147,10 +147,6 @@ def merge_of(merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequenc
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
     return Combination(whole, Direction.FROM_STACK, blocks, kinds, **others)
-
-
-def _nothing(*_: Tensor) -> None:
-    """Do nothing: the launch for empty tensors."""
 
 
 def _swapped(launch: Launch) -> Launch:

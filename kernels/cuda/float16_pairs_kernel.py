@@ -8,8 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..codegen.triton_powers import times_power
-from ..codegen.triton_products import tile_start
+from ..codegen.triton_parts import tile_start, times_power
 
 
 @triton.jit
@@ -78,27 +77,20 @@ def split_pairs(
     inside = (i < rows) & (j < cols)
     value = tl.load(x + i.to(tl.int64) * x_row + j.to(tl.int64) * x_col, mask=inside, other=0.0)  # [M, N]
     if AXIS == 0:
-        shift = shift_of(largest, row, rows, parts, TOP, MOST)
-        tl.store(shifts + row, shift, mask=(row < rows) & (tl.program_id(1) == 0))  # [M]
-        power = shift[:, None]
-        if SHIFTED:
-            power = power + tl.load(along_shifts + col, mask=col < cols, other=0)[None, :]  # [1, N]
-        value = times_power(value, power)
-        tl.store(across + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)  # [N]
-        if not LOW:
-            # [M]
-            tl.store(sums + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)
+        line, lines, along, length = row, rows, col, cols
     else:
-        shift = shift_of(largest, col, cols, parts, TOP, MOST)
-        tl.store(shifts + col, shift, mask=(col < cols) & (tl.program_id(0) == 0))  # [N]
-        power = shift[None, :]
-        if SHIFTED:
-            power = power + tl.load(along_shifts + row, mask=row < rows, other=0)[:, None]  # [M, 1]
-        value = times_power(value, power)
-        tl.store(across + tl.program_id(1).to(tl.int64) * rows + row, tl.sum(tl.abs(value), 1), mask=row < rows)  # [M]
-        if not LOW:
-            # [N]
-            tl.store(sums + tl.program_id(0).to(tl.int64) * cols + col, tl.sum(tl.abs(value), 0), mask=col < cols)
+        line, lines, along, length = col, cols, row, rows
+    of_line, of_along = tl.program_id(1 - AXIS).to(tl.int64), tl.program_id(AXIS).to(tl.int64)
+    shift = shift_of(largest, line, lines, parts, TOP, MOST)
+    tl.store(shifts + line, shift, mask=(line < lines) & (of_line == 0))  # [M] or [N]
+    power = tl.expand_dims(shift, 1 - AXIS)
+    if SHIFTED:
+        more = tl.load(along_shifts + along, mask=along < length, other=0)  # [N] or [M]
+        power = power + tl.expand_dims(more, AXIS)
+    value = times_power(value, power)
+    tl.store(across + of_along * length + along, tl.sum(tl.abs(value), AXIS), mask=along < length)  # [N] or [M]
+    if not LOW:
+        tl.store(sums + of_line * lines + line, tl.sum(tl.abs(value), 1 - AXIS), mask=line < lines)  # [M] or [N]
     head = value.to(tl.float16)
     place = i.to(tl.int64) * pitch + j
     tl.store(high + place, head, mask=inside)  # [M, N]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..codegen.triton_products import tile_start
+from ..codegen.triton_parts import tile_start
 
 
 @triton.jit

@@ -8,7 +8,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ..codegen.triton_products import keep_triangle
+from ..codegen.triton_parts import keep_triangle
 
 
 @triton.jit

@@ -123,18 +123,13 @@ def bit_core(
     """Return the core of these levels, of arrays or of tensors, above products that `leaf` makes for their sizes."""
     if not levels:
         return leaf(sizes)
-    block = word_blocks(sizes, levels[0].grid)
+    (m, k, n), (gm, gk, gn) = sizes, levels[0].grid
+    block = -(-m // gm), _whole_words(k, gk), _whole_words(n, gn)
     return ExactLevel(levels[0], sizes, block, arithmetic, bit_core(levels[1:], block, leaf, arithmetic))
 
 
-def word_blocks(sizes: Sizes, grid: Sizes) -> Sizes:
-    """Return the block sizes of a level over GF(2): k and n in whole words, unless the size is a single block."""
-    m, k, n = sizes
-    gm, gk, gn = grid
-    return -(-m // gm), _whole_words(k, gk), _whole_words(n, gn)
-
-
 def _whole_words(size: int, parts: int) -> int:
+    """Return the size of a block of so many parts in whole words, unless the size is a single block."""
     if parts == 1:
         return size
     words = -(-words_of(size) // parts)

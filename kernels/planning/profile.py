@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
@@ -229,13 +228,6 @@ class Profile:
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-@lru_cache(maxsize=1)
-def unmeasured() -> Profile:
-    """Return the profile of this machine without measurements."""
-    hardware = f"{platform.system()} {platform.machine()}".strip()
-    return Profile(id=f"unmeasured {hardware}", hardware=hardware)
 
 
 def profiles_folder() -> Path:

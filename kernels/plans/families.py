@@ -82,6 +82,7 @@ REMOVED = {
     ("cpu", "dense", "naive"): "scheme",
     ("cuda", "causal", "halving"): "strips",
     ("cpu", "causal", "halving"): "strips",
+    ("cuda", "structured", "fused"): "gather",
     ("cuda", "structured", "partial"): "tiled",
     ("cuda", "structured", "compiled"): "strided",
     ("cuda", "structured", "scheme"): "strided",
@@ -89,8 +90,8 @@ REMOVED = {
     **{("cuda", "structured", name): "strided" for name in ("bmm", "einsum", "bsr", "csr")},
     **{("cpu", "structured", name): "slabs" for name in ("bmm", "einsum", "bsr", "csr")},
 }
-"""Strategies that were measured and lost: the replacement by device, family and name (with its method, if only the
-method was removed). docs/benchmarks/removed.md has the figures.
+"""Strategies that were measured and did not pay: the replacement by device, family and name (with its method, if only
+the method was removed). docs/benchmarks/removed.md has the figures.
 """
 
 
@@ -111,4 +112,4 @@ def removal_of(strategy: str, family: str, device: str) -> str | None:
     instead = REMOVED.get((device, family, strategy))
     if instead is None or (family, strategy.partition(":")[0]) in registered(device):
         return None
-    return f"strategy {strategy} was removed: others are faster (docs/benchmarks/removed.md); use {instead}"
+    return f"strategy {strategy} was removed: its figures are in docs/benchmarks/removed.md; use {instead}"

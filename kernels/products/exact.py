@@ -131,13 +131,7 @@ def exact_request(
     return Request(m, k, n, dtype, *batches, device, ring=ring, **limits)
 
 
-def multiply_bits(a: BitMatrix, b: BitMatrix) -> BitMatrix:
-    """Return a @ b over GF(2)."""
-    product: BitMatrix = exact_matmul(a, b, "Z2")
-    return product
-
-
-BitMatrix.product = staticmethod(multiply_bits)
+BitMatrix.product = staticmethod(lambda a, b: exact_matmul(a, b, "Z2"))
 
 
 def _of_tensors(

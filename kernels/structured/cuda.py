@@ -19,11 +19,9 @@ from .decode import PRICES as DECODE_PRICES
 from .executor import Product
 from .mixing import mixing_reason, multiply_mixed
 from .rewrites import BY_HALVES, DENSE, WIDENED
-from .scalar import fused_reason, gather_reason, launches_of, multiply_launches
 from .split import multiply_split, split_reason
 from .strategy import (
     DECODE,
-    FUSED,
     GATHER,
     NATURAL_ONLY,
     STRIDED,
@@ -33,11 +31,21 @@ from .strategy import (
     batch_first,
     chain_in,
 )
-from .tiles import TILES, factor_by_factor, multiply_tiled, tile_choices, tile_of, tiled_reason, triton_reason
+from .tiles import (
+    TILES,
+    factor_by_factor,
+    gather_reason,
+    multiply_small,
+    multiply_tiled,
+    tile_choices,
+    tile_of,
+    tiled_reason,
+    triton_reason,
+)
 from .transposition import multiply_transposed, transposed_reason
 from .views import buffer_rows, copied_for, padded, view_chain
 
-REASONS = {FUSED: fused_reason, GATHER: gather_reason, BY_HALVES: split_reason}
+REASONS = {GATHER: gather_reason, BY_HALVES: split_reason}
 """The reasons by strategy why a kernel does not multiply patterns, for n columns of a dtype."""
 
 
@@ -50,7 +58,6 @@ class CudaStructured(StructuredStrategy):
     - tiled: our Triton kernels, for any strides; designed for batch-first operands with d > 1. Of BLAST
       matrices the middle products, between GEMMs on views.
     - gather: our Triton kernel for small blocks, real or complex, without tensor cores.
-    - fused: neighbours of a chain with small blocks by one kernel per pair, the others gathered or on views.
     - transposed: strided between transpositions of batch-first ends by a Triton kernel.
     - widened: strided by (a, bd, cd, 1): d times the multiplications, no transposition.
     - split: float32 by halves of float16, for the precision fp32-accurate: X is split in gathered blocks.
@@ -94,7 +101,7 @@ class CudaStructured(StructuredStrategy):
             return _decode_stages(candidate, structure, request, machine)
         if isinstance(structure, BlockLowRank):
             return block_stages(self.name, structure, request, machine)
-        if self.name in (TILED, GATHER, FUSED):
+        if self.name in (TILED, GATHER):
             return kernel_stages(self.name, structure, _choice(candidate), request, machine)
         if self.name == BY_HALVES:
             return split_stages(structure, request, machine)
@@ -122,11 +129,10 @@ class CudaStructured(StructuredStrategy):
         if self.name == TILED and isinstance(structure, Blast):
             return partial(multiply_mixed, structure)
         patterns = structure.patterns
-        if self.name in (GATHER, FUSED):
-            return partial(multiply_launches, launches_of(patterns, request.n, dtype, self.name == FUSED), patterns)
-        if self.name in (TILED, BY_HALVES):
-            tiled = partial(_tiled, dtype, _choice(candidate))
-            return partial(factor_by_factor, tiled if self.name == TILED else multiply_split, patterns)
+        if self.name == TILED:
+            return partial(factor_by_factor, partial(_tiled, dtype, _choice(candidate)), patterns)
+        if self.name in (GATHER, BY_HALVES):
+            return partial(factor_by_factor, multiply_small if self.name == GATHER else multiply_split, patterns)
         chain = self.rewritten_chain(request)[0]
         return view_chain(chain, *copied_for(chain, request.n, *batch_first(request))).run
 
@@ -167,5 +173,5 @@ def _choice(candidate: Candidate) -> int:
 
 STRATEGIES = (
     CudaStructured("strided", baseline=True),
-    *map(CudaStructured, ("tiled", "gather", "fused", "transposed", "widened", "split", "dense", "decode")),
+    *map(CudaStructured, ("tiled", "gather", "transposed", "widened", "split", "dense", "decode")),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ..cuda.cost_model import UNALIGNED, CudaCostModel, row_multiple
 from ..cuda.dtypes import itemsize
@@ -15,13 +15,12 @@ from ..precision import ACCURATE, TF32
 from ..request import Request
 from .block_low_rank import Blast, BlockLowRank
 from .blocks import alternating_rows
-from .chain import FactorChain, KroneckerSparse
+from .chain import FactorChain
 from .pattern import Pattern
 from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten_chain
-from .scalar import launches_of
 from .split import TILES as SPLIT_TILES
 from .split import split_seconds
-from .strategy import FUSED, STRIDED, TILED, TRANSPOSED, batch_first
+from .strategy import STRIDED, TILED, TRANSPOSED, batch_first
 from .tiles import tile_of
 from .views import FactorStep, copied_ends, copied_for, steps_of
 
@@ -30,8 +29,7 @@ HOST, BLOCKS = measured("structured.host"), measured("structured.blocks")
 
 TRANSPOSITION_SHARES: Mapping[int, float] = PRICES.transposition_shares
 GATHER_SHARES: Mapping[str, tuple[float, float]] = PRICES.gather_shares
-FUSED_SHARES: Mapping[str, tuple[float, float]] = PRICES.fused_shares
-"""Fractions of the rates that our transposition and the kernels without tensor cores reach, by bytes or dtype."""
+"""Fractions of the rates that our transposition and the gathering kernel reach, by bytes or dtype."""
 
 
 def strict(dtype: str) -> str:
@@ -67,19 +65,16 @@ def tile_seconds(pattern: Pattern, n: int, dtype: str, choice: int, costs: CudaC
     return max(float(costs.combine(moved)) / PRICES.stream_share, 2 * work * n / rate, alone)
 
 
-def scalar_seconds(
-    patterns: Sequence[Pattern], n: int, dtype: str, shares: Mapping[str, tuple[float, float]], costs: CudaCostModel
-) -> float:
-    """Return the seconds of one launch for these factors on scalar units; NaN if not measured."""
+def gather_seconds(pattern: Pattern, n: int, dtype: str, costs: CudaCostModel) -> float:
+    """Return the seconds of the gathering kernel; NaN if not measured."""
     dtype = strict(dtype)
-    if dtype not in shares:
+    if dtype not in GATHER_SHARES:
         return math.nan
-    of_traffic, of_rate = shares[dtype]
-    parameters = sum(one.nonzeros for one in patterns)
-    moved = ((patterns[0].rows + patterns[-1].cols) * n + parameters) * itemsize(dtype)
-    flops = 2.0 * dtype_of(dtype).parts ** 2 * parameters * n
+    of_traffic, of_rate = GATHER_SHARES[dtype]
+    flops = 2.0 * dtype_of(dtype).parts ** 2 * pattern.nonzeros * n
     vendor = costs.best_rate("float64" if dtype in ("float64", "complex128") else "float32")
-    return max(float(costs.combine(moved)) / of_traffic, flops / (of_rate * vendor))
+    moving = float(costs.combine(pattern.moved_elements(n) * itemsize(dtype)))
+    return max(moving / of_traffic, flops / (of_rate * vendor))
 
 
 def is_calibrated(dtype: str, costs: CudaCostModel) -> bool:
@@ -161,30 +156,22 @@ def view_stages(strategy: str, structure: FactorChain, request: Request, machine
 def kernel_stages(
     strategy: str, structure: FactorChain, choice: int, request: Request, machine: Machine
 ) -> list[Stage]:
-    """Return the stages of launches of our kernels; a factor that none multiplies runs by GEMMs on views."""
-    patterns, costs, n, dtype = structure.patterns, CudaCostModel.of(machine), request.n, request.arithmetic
+    """Return the stages of a launch a factor of our kernels, tiled (of this choice) or gathering."""
+    costs, n, dtype = CudaCostModel.of(machine), request.n, request.arithmetic
     stages: list[Stage] = []
-    for places, is_ours in launches_of(patterns, n, dtype, strategy == FUSED):
-        some = [patterns[place] for place in places]
-        if strategy == TILED:
-            seconds = tile_seconds(some[0], n, dtype, choice, costs)
-        elif is_ours:
-            seconds = scalar_seconds(some, n, dtype, FUSED_SHARES if len(some) == 2 else GATHER_SHARES, costs)
-        else:
-            stages.append(_gemm_stage(steps_of(KroneckerSparse((some[0],)))[0], request, costs))
-            continue
-        stages.append(factor_stage(some, n, request, seconds))
-    return with_launches(stages, strategy, len(patterns), len(patterns))
+    for one in reversed(structure.patterns):
+        is_tiled = strategy == TILED
+        seconds = tile_seconds(one, n, dtype, choice, costs) if is_tiled else gather_seconds(one, n, dtype, costs)
+        stages.append(factor_stage(one, request, seconds))
+    return with_launches(stages, strategy, len(stages), len(stages))
 
 
 def factor_stage(
-    patterns: Sequence[Pattern], n: int, request: Request, seconds: float, product: tuple[int, int, int] | None = None
+    factor: Pattern, request: Request, seconds: float, product: tuple[int, int, int] | None = None
 ) -> Stage:
-    """Return the stage of one factor or two neighbours for n columns; NaN seconds are unknown."""
-    parameters = sum(one.nonzeros for one in patterns)
-    moved = ((patterns[0].rows + patterns[-1].cols) * n + parameters) * request.itemsize
-    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * parameters * n
-    return Stage(" * ".join(one.label for one in patterns), flops, moved, seconds, product)
+    """Return the stage of one factor; NaN seconds are unknown."""
+    flops = 2.0 * dtype_of(request.dtype).parts ** 2 * factor.nonzeros * request.n
+    return Stage(factor.label, flops, factor.moved_elements(request.n) * request.itemsize, seconds, product)
 
 
 def _transpositions(structure: FactorChain, first: bool, last: bool, request: Request, costs: CudaCostModel) -> Stage:
@@ -230,7 +217,7 @@ def _gemm_stage(step: FactorStep, request: Request, costs: CudaCostModel, widene
     if widened:
         moving = float(costs.combine(one.moved_elements(n) * request.itemsize))
         seconds = max(seconds / PRICES.widened_gains.get(request.arithmetic, 1.0), moving)
-    return factor_stage((one,), n, request, seconds, (one.b, one.c, n))
+    return factor_stage(one, request, seconds, (one.b, one.c, n))
 
 
 def block_stages(strategy: str, structure: BlockLowRank, request: Request, machine: Machine) -> list[Stage]:
@@ -257,5 +244,5 @@ def block_stages(strategy: str, structure: BlockLowRank, request: Request, machi
         else:
             multiplying = 0.0 if mixed else block_seconds(dtype, one.b, one.c, n, one.blocks, costs)
             seconds = max(multiplying, float(costs.combine(size)))
-        stages.append(factor_stage((one,), n, request, seconds, (one.b, one.c, n)))
+        stages.append(factor_stage(one, request, seconds, (one.b, one.c, n)))
     return stages

@@ -23,7 +23,7 @@ def multiply_mixed(structure: Blast, factors: Factors, x: Tensor, out: Tensor) -
 
 def mix(structure: Blast, scales: Tensor, inner: Tensor, mixed: Tensor, tile: tuple[int, int] = (256, 4)) -> None:
     """Compute mixed (rank b2, n), BLAST's middle products, from inner (rank b1, n); rows may be padded."""
-    from .mixing_kernel import mix_blocks
+    from .factor_kernels import mix_blocks
 
     n, (columns, ranks) = inner.shape[1], tile
     k, m = (max(16, power_above(side)) for side in (structure.b1, structure.b2))

@@ -82,7 +82,7 @@ def multiply_split(factor: SplitFactor, pattern: Pattern, x: Tensor, out: Tensor
     """Compute out (rows, n) = K x (cols, n) for any strides."""
     import torch
 
-    from .split_kernel import split_gathered, unscale_scattered
+    from .movement_kernels import split_gathered, unscale_scattered
 
     a, b, c, d = pattern.sizes
     n, largest = x.shape[1], largest_of(x, 1)

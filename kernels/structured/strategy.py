@@ -18,7 +18,7 @@ from .rewrites import DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewr
 
 FAMILY = "structured"
 
-STRIDED, TILED, GATHER, FUSED, TRANSPOSED, DECODE = "strided", "tiled", "gather", "fused", "transposed", "decode"
+STRIDED, TILED, GATHER, TRANSPOSED, DECODE = "strided", "tiled", "gather", "transposed", "decode"
 """Strategies; strided is the baseline of every device, the vendor's batched products on views."""
 
 NATURAL_ONLY = "the outputs of this matrix are in block order; choose the strategy strided"

@@ -1,6 +1,7 @@
 """Products of tensors by one factor: batched GEMMs of blocks, and our Triton kernels with their tiles.
 
-A tile fits the limit of a grid; tensor cores multiply its padding too.
+A tile fits the limit of a grid; tensor cores multiply its padding too. Small blocks, which they would pad, are gathered
+by a kernel on scalar units.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from ..cuda.launch import Repeated
+from ..cuda.dtypes import itemsize
+from ..cuda.launch import Repeated, starter
 from ..precision import ACCURATE, TF32
 from .blocks import Tensor, empty_result
 from .pattern import Pattern
@@ -86,6 +88,32 @@ def tiled_reason(patterns: Sequence[Pattern], n: int, dtype: str, choice: int) -
     if dtype not in TILES:
         return f"the kernel's tiles are of real numbers, not {dtype}; choose the strategy strided"
     return grid_reason(patterns, lambda one: tile_of(dtype, one, choice).programs(one, n))
+
+
+LARGEST_BLOCK = 32
+"""Maximum side of a block that is gathered: larger ones are compute-bound, and faster by tiles."""
+
+ELEMENTS, ROWS = 4096, 16
+"""Words of 4 bytes of Y that a program of 128 threads computes, and the maximum number of rows p among its elements."""
+
+
+def gather_tile(pattern: Pattern, first: bool, item: int) -> FactorTile:
+    """Return the tile of a pattern for sums of elements of `item` bytes, of one word at least.
+
+    It has more of what is contiguous: diagonals (`first`: batch-first), or columns.
+    """
+    p = min(ROWS, power_above(pattern.b))
+    rest = max(16, ELEMENTS // p // max(1, item // 4))
+    j = min(power_above(pattern.d), rest // 4 if first else max(1, rest // 128))
+    return FactorTile(rest // j, p, 1, j, 4, 0)
+
+
+def gather_reason(patterns: Sequence[Pattern], n: int, dtype: str) -> str | None:
+    """Return the reason why the kernel does not support these patterns, or None."""
+    large = next((one for one in patterns if max(one.b, one.c) > LARGEST_BLOCK), None)
+    if large is not None and triton_reason() is None:
+        return f"blocks of {large} are larger than the {LARGEST_BLOCK} x {LARGEST_BLOCK} that are gathered"
+    return grid_reason(patterns, lambda one: gather_tile(one, True, itemsize(dtype)).programs(one, n))
 
 
 def grid_reason(patterns: Sequence[Pattern], programs: Callable[[Pattern], int]) -> str | None:
@@ -176,7 +204,7 @@ def _tiled_launch(
     pattern: Pattern, n: int, strides: tuple[int, ...], of: tuple[Any, Any], arithmetic: str, tile: FactorTile
 ) -> Repeated:
     """Return the launch of `multiply_tiled` for these strides, on a device and of tensors of a dtype (`of`)."""
-    from .tiled_kernel import multiply_factor
+    from .factor_kernels import multiply_factor
 
     _, b, c, d = pattern.sizes
     return Repeated(
@@ -186,6 +214,27 @@ def _tiled_launch(
         **{"n": n, "b": b, "c": c, **dict(zip(("x_feature", "x_batch", "y_feature", "y_batch"), strides, strict=True))},
         **{"D": d, "PRECISION": INPUT_PRECISIONS.get(arithmetic, "ieee"), "DOUBLE": arithmetic == "float64"},
         **{"N": tile.n, "P": tile.p, "Q": tile.q, "J": tile.j, "num_warps": tile.warps, "num_stages": tile.stages},
+    )
+
+
+def multiply_small(weights: Tensor, pattern: Pattern, x: Tensor, out: Tensor) -> None:
+    """Compute out (rows, n) = K x (cols, n) for any strides.
+
+    Sums of half precision are float32. Complex elements are pairs of real ones.
+    """
+    import torch
+
+    from .factor_kernels import gather_factor
+
+    n, tile = x.shape[1], gather_tile(pattern, out.stride(1) != 1, x.itemsize)
+    parts = 2 if x.is_complex() else 1
+    given = [torch.view_as_real(one) if parts == 2 else one for one in (x, weights, out)]
+    strides = (parts * stride for stride in (*x.stride(), *out.stride()))
+    starter(gather_factor, (tile.programs(pattern, n),), x)(
+        *(*given, n, pattern.b, pattern.c, *strides),
+        **{"D": pattern.d, "DOUBLE": x.dtype in (torch.float64, torch.complex128), "PARTS": parts},
+        **{"N": tile.n, "P": tile.p, "J": tile.j},
+        num_warps=tile.warps,
     )
 
 

@@ -21,7 +21,7 @@ def transpose(source: Tensor, target: Tensor, inner: int = 1, d: int = 1, scatte
     """
     import torch
 
-    from .transposition_kernel import transpose_words
+    from .movement_kernels import transpose_words
 
     words = 2 if source.itemsize == 16 else 1
     word = {2: torch.int16, 4: torch.int32}.get(source.itemsize, torch.int64)

@@ -31,9 +31,9 @@ from lcma.kernels.exact.schemes import ExactMap
 from lcma.kernels.exact.tensors import FUSED, VENDOR, BitTensorLeaf, DigitTensorLeaf, TensorSums, pack
 from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.ring import ExactRing
-from lcma.kernels.structured import decode, mixing, scalar, split, transposition
+from lcma.kernels.structured import decode, mixing, split, transposition
 from lcma.kernels.structured.pattern import Pattern
-from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, multiply_tiled, tile_choices, tile_of
+from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, multiply_small, multiply_tiled, tile_choices, tile_of
 from lcma.schemes_db.symmetry import Triangle
 
 from .cases import table
@@ -199,24 +199,17 @@ def of_tiles():
         yield case(f"{name} d{d} tile{choice} first {first}", call, **more)
 
 
-SCALAR = [
-    *((one,) for one in (Pattern(1, 2, 2, 2048), Pattern(256, 16, 16, 1), Pattern(1, 16, 16, 256))),
-    (Pattern(1, 16, 16, 256), Pattern(16, 16, 16, 16)),
-    (Pattern(256, 16, 16, 16), Pattern(4096, 16, 16, 1)),
-    (Pattern(1, 2, 2, 2048), Pattern(2, 2, 2, 1024)),
-]
-"""Single factors, which are gathered, and pairs that one kernel multiplies."""
+SCALAR = Pattern(1, 2, 2, 2048), Pattern(256, 16, 16, 1), Pattern(1, 16, 16, 256)
 
 
 def of_small_blocks():
     """Every size of a number batch-first; the smallest and the largest batch-last, too."""
     orders = [(dtype, True) for dtype in ("float16", "float32", "float64", "complex64", "complex128")]
     for dtype, first in (*orders, ("float16", False), ("complex128", False)):
-        for patterns in SCALAR:
-            x, out = ordered(patterns[-1].cols, first, dtype), ordered(patterns[0].rows, first, dtype)
-            weights = [blank(one.a, one.d, one.b, one.c, dtype=dtype) for one in patterns]
-            call = partial(scalar.multiply_small, weights, patterns, x, out)
-            yield case(f"{''.join(map(str, patterns))} {dtype} first {first}", call)
+        for pattern in SCALAR:
+            x, out = ordered(pattern.cols, first, dtype), ordered(pattern.rows, first, dtype)
+            call = partial(multiply_small, blank(*pattern.parameter_shape, dtype=dtype), pattern, x, out)
+            yield case(f"{pattern} {dtype} first {first}", call)
 
 
 def of_moves():

@@ -19,7 +19,7 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 import lcma
 from lcma.kernels.cpu import machine
-from lcma.kernels.planning.profile import unmeasured
+from lcma.kernels.planning.profile import Profile
 from lcma.kernels.torch.placements import shown
 from lcma.tests.kernels.cases import call, table
 from lcma.tests.refusal import refuses
@@ -301,7 +301,7 @@ CHECKS = (
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    machine.profile_for = lambda dtype: unmeasured()
+    machine.profile_for = lambda dtype: Profile("unmeasured", "none")
     store, rank = Path(sys.argv[1]), int(sys.argv[2])
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     try:

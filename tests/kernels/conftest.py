@@ -22,7 +22,7 @@ from lcma.kernels.cpu.blas_threads import blas_libraries
 from lcma.kernels.cpu.machine import cpu_machine, profile_for
 from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profile import GemmRate, unmeasured
+from lcma.kernels.planning.profile import GemmRate
 from lcma.kernels.planning.trials.lesson import Lesson
 from lcma.schemes_db import Q, Scheme, Target, parse_target
 from lcma.schemes_db.algebra import naive
@@ -158,7 +158,7 @@ def holds():
 @pytest.fixture
 def no_rates(monkeypatch):
     """Nothing is known of this machine: plans are ranked by arithmetic and bytes."""
-    monkeypatch.setattr(cpu_machine_module, "profile_for", lambda dtype: unmeasured())
+    monkeypatch.setattr(cpu_machine_module, "profile_for", lambda dtype: Profile("unmeasured", "none"))
     plan_cache.clear()
 
 

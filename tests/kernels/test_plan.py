@@ -18,7 +18,7 @@ from lcma.kernels.cpu.mapping import Blocks
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.chains import smallest
 from lcma.kernels.planning.cache import plan_cache
-from lcma.kernels.planning.profile import GemmRate, find_profile, published, unmeasured
+from lcma.kernels.planning.profile import GemmRate, find_profile, published
 from lcma.kernels.precision import FORMER_NAMES, NAMES, Arithmetic, arithmetic_of, fields_of
 from lcma.kernels.products import arrays
 from lcma.kernels.products.arrays import IS_NUMPYS, key_of
@@ -55,7 +55,7 @@ def test_the_workspace_is_what_was_promised_and_all_of_it_is_written(
 
 
 def test_stages_add_up_and_have_seconds_of_a_measured_profile(strassen):
-    none = cpu_machine(profile=unmeasured())
+    none = cpu_machine(profile=Profile("unmeasured", "none"))
     chosen = plan_for(Request(64, 64, 64, "float64"), strassen, strategy="scheme:batched", machine=none)
     names = [stage.name for stage in chosen.stages]
     assert names == ["sums of A", "sums of B", "7 full products 32x32x32", "blocks of C"]
@@ -75,7 +75,8 @@ def test_stages_add_up_and_have_seconds_of_a_measured_profile(strassen):
     assert only.seconds == pytest.approx((products + moved) / 1e9 + LEVEL_SECONDS + 7 * CALL_SECONDS)
     labels = [label for label, _ in arrangements(levels_of(strassen, 3))]
     assert labels == ["2x2x2:7 * 2x2x2:7 * 2x2x2:7", "2x2x2:7 * (2x2x2:7 2x2x2:7)", "(2x2x2:7 2x2x2:7) * 2x2x2:7"]
-    chosen = decision_for(Request(1000, 1000, 1000), strassen, 2, machine=cpu_machine(profile=unmeasured(), threads=2))
+    unmeasured = cpu_machine(profile=Profile("unmeasured", "none"), threads=2)
+    chosen = decision_for(Request(1000, 1000, 1000), strassen, 2, machine=unmeasured)
     assert str(chosen.plan.candidate) == "scheme (2x2x2:7 2x2x2:7), batched"
     beaten = dict(chosen.refused)
     outer, loop = "scheme 2x2x2:7 * 2x2x2:7, batched", "scheme (2x2x2:7 2x2x2:7), loop"

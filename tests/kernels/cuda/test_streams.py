@@ -11,10 +11,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lcma.kernels.cuda import captures, grid_barrier
+from lcma.kernels.cuda import captures
 from lcma.kernels.cuda import clock as clocks
 from lcma.kernels.cuda.executor import TensorCore, TensorExecutor
 from lcma.kernels.request import Request
+from lcma.kernels.structured import decode
 
 
 class Event:
@@ -80,7 +81,7 @@ def streams(monkeypatch):
     """The state of the current stream; barriers know of no stream yet, and have four counters."""
     state = SimpleNamespace(cuda_stream=7, capturing=False)
     for name, value in {"_slabs": {}, "_taken": {}, "_of_stream": {}, "SLOTS": 4}.items():
-        monkeypatch.setattr(grid_barrier, name, value)
+        monkeypatch.setattr(decode, name, value)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: state.capturing)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: state.cuda_stream, raising=False)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device: None)
@@ -96,7 +97,7 @@ class Like:
 
 
 def counter_of():
-    _, counter = grid_barrier.barrier_memory(Like, 1)
+    _, counter = decode.barrier_memory(Like, 1)
     assert (counter.shape, counter.dtype, counter.item()) == ((1,), torch.int32, 0)
     return counter
 
@@ -122,7 +123,7 @@ def test_without_a_free_counter_new_ones_are_zeroed(streams):
 
 def test_launches_of_a_stream_share_their_memory_and_captured_ones_do_not(streams):
     def memory(size):
-        return grid_barrier.barrier_memory(Like, size)[0]
+        return decode.barrier_memory(Like, size)[0]
 
     first = memory(64)
     assert memory(32) is first

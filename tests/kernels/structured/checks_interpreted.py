@@ -20,7 +20,6 @@ from lcma.kernels.precision import arithmetic_of
 from lcma.kernels.structured import cuda_costs
 from lcma.kernels.structured.decode_kernel import wait_for_all
 from lcma.kernels.structured.mixing import mix
-from lcma.kernels.structured.scalar import launches_of
 from lcma.kernels.structured.split import multiply_split, split_factor
 from lcma.kernels.structured.tiles import FactorTile, multiply_tiled
 from lcma.kernels.structured.transposition import transpose
@@ -68,30 +67,16 @@ def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, til
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex128"])
 @each("patterns", __file__, "small_blocks", **PATTERNS)
-def test_small_blocks_and_pairs_of_them_are_multiplied_from_any_strides(dtype, patterns):
+def test_small_blocks_are_multiplied_from_any_strides(dtype, patterns):
     limit = {"float32": 1e-6, "float16": 2e-3, "complex128": 1e-13}[dtype]
-    for n, layouts in itertools.product((1, 37) if len(patterns) == 1 else (21,), itertools.product(LAYOUTS, LAYOUTS)):
-        strategy = "gather" if len(patterns) == 1 else "fused"
-        check_product(KroneckerSparse(patterns), n, strategy, dtype, layouts, "cuda", limit)
+    for n, layouts in itertools.product((1, 37), itertools.product(LAYOUTS, LAYOUTS)):
+        check_product(KroneckerSparse(patterns), n, "gather", dtype, layouts, "cuda", limit)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_factors_of_transforms_are_gathered(dtype):
     plan = check_product(dft(24, radix=4).matrix.structure, 5, "gather", dtype, device="cuda")
     assert (plan.seconds is None) == (dtype not in cuda_costs.GATHER_SHARES)
-
-
-@each("patterns, launches", __file__, "fused", **PATTERNS)
-def test_chains_are_fused_in_pairs(patterns, launches):
-    structure = KroneckerSparse(patterns)
-    assert [list(places) for places, _ in launches_of(patterns, 9, "float64", True)] == launches
-    for layout in LAYOUTS:
-        if all(len(one) == 1 for one in launches):
-            request = factored_request(structure, 9, "float64", layouts=(layout, layout), device="cuda")
-            refuses("no two neighbours chain", decision_for, request, strategy="fused")
-            continue
-        plan = check_product(structure, 9, "fused", "float64", (layout, layout), "cuda")
-        assert (plan.seconds, len(plan.stages)) == (None, len(launches))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "complex64", "complex128"])

@@ -1,4 +1,4 @@
-"""Parts of Triton kernels of products: the order of tiles, and triangles of them.
+"""Parts of Triton kernels, written by hand and generated: the order of tiles, triangles of them, and powers of two.
 
 Imports triton: imported only by kernels.
 """
@@ -25,3 +25,11 @@ def keep_triangle(x, line, along, UPPER: tl.constexpr):
     What is outside may be anything, NaN included: it is replaced, not multiplied.
     """
     return tl.where((along >= line) if UPPER else (along <= line), x, 0.0).to(x.dtype)
+
+
+@triton.jit
+def times_power(x, shift):
+    """Return x * 2^shift for shifts of -252 to 252: by two factors, as 2^shift may not be representable in float32."""
+    first = shift >> 1
+    x = x * ((first + 127) << 23).to(tl.float32, bitcast=True)
+    return x * ((shift - first + 127) << 23).to(tl.float32, bitcast=True)
