@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
@@ -88,26 +87,17 @@ def _materialised(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[int], li
     return ids, ops, fresh
 
 
-def _pair(total: Sum, i: int, j: int) -> tuple[Pair, Coefficient]:
-    """Two terms of a sum as a multiple of a pair with coprime integers, so that sharing brings in no fractions."""
-    p, q, scale = _coprime(total[i], total[j])
-    return (i, j, p, q), scale
+def _pair(total: Sum, i: int, j: int) -> Pair:
+    """The pair with coprime integers of which two terms of a sum are a multiple: sharing it brings in no fractions."""
+    return (i, j, *_coprime(total[i], total[j]))
 
 
 @lru_cache(maxsize=1024)
-def _coprime(first: Coefficient, second: Coefficient) -> tuple[int, int, Coefficient]:
-    """Coprime integers p > 0 and q, and the scale with first = scale p and second = scale q.
-
-    Memoized: sums have few different coefficients, and these fractions took five sixths of the time of sharing.
-    """
-    x, y = Fraction(first), Fraction(second)
-    content = Fraction(
-        math.gcd(x.numerator * y.denominator, y.numerator * x.denominator), x.denominator * y.denominator
-    )
-    if x < 0:
-        content = -content
-    scale = int(content) if content.denominator == 1 else content
-    return int(x / content), int(y / content), scale
+def _coprime(first: Coefficient, second: Coefficient) -> tuple[int, int]:
+    """Coprime integers p > 0 and q in the ratio of two numbers. Memoized: sums have few different coefficients."""
+    x, y = first.numerator * second.denominator, second.numerator * first.denominator
+    content = math.gcd(x, y) if x > 0 else -math.gcd(x, y)
+    return x // content, y // content
 
 
 def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op], int]:
@@ -116,10 +106,10 @@ def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op]
     ops: list[Op] = []
     if not cse:
         return sums, ops, fresh
-    counts: Counter[Pair] = Counter()
     holders: dict[Pair, set[int]] = {}
-    # Every pair that occurs twice has an entry with its count or a higher, earlier one. Equally frequent pairs are
-    # taken by their ids: the choice must not depend on the order of insertion.
+    # Every pair that occurs twice has an entry with the number of its holders or a higher, earlier one: it loses
+    # holders, and gains none once queued. Equally frequent pairs are taken by their ids: the choice must not depend
+    # on the order of insertion.
     queue: list[tuple[int, Pair]] = []
 
     def pairs(row: int, ids: Iterable[int]) -> Iterable[Pair]:
@@ -127,32 +117,35 @@ def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op]
         total, done = sums[row], set[int]()
         for one in ids:
             done.add(one)
-            yield from (_pair(total, min(one, other), max(one, other))[0] for other in total if other not in done)
+            yield from (_pair(total, min(one, other), max(one, other)) for other in total if other not in done)
 
-    def add(row: int, ids: Iterable[int]) -> None:
-        for pair in pairs(row, ids):
-            counts[pair] += 1
-            holders.setdefault(pair, set()).add(row)
-            if counts[pair] > 1:
-                heappush(queue, (-counts[pair], pair))
+    def add(new: Iterable[tuple[int, Pair]]) -> None:
+        """Count pairs of rows that no row had before, and queue those that occur twice."""
+        added: dict[Pair, set[int]] = {}
+        for row, pair in new:
+            added.setdefault(pair, set()).add(row)
+        holders.update(added)
+        for pair, rows in added.items():
+            if len(rows) > 1:
+                heappush(queue, (-len(rows), pair))
 
-    for row in range(len(sums)):
-        add(row, tuple(sums[row]))
+    add((row, pair) for row in range(len(sums)) for pair in pairs(row, tuple(sums[row])))
     while queue:
         times, best = heappop(queue)
-        if counts[best] < -times:
-            if counts[best] > 1:
-                heappush(queue, (-counts[best], best))
+        rows = sorted(holders[best])
+        if len(rows) < -times:
+            if len(rows) > 1:
+                heappush(queue, (-len(rows), best))
             continue
         i, j, p, q = best
-        for row in sorted(holders[best]):
+        for row in rows:
             for pair in pairs(row, (i, j)):
-                counts[pair] -= 1
                 holders[pair].discard(row)
             total = sums[row]
-            _, total[fresh] = _pair(total, i, j)
+            scale = Fraction(total[i], p)
+            total[fresh] = scale.numerator if scale.denominator == 1 else scale
             del total[i], total[j]
-            add(row, (fresh,))
+        add((row, pair) for row in rows for pair in pairs(row, (fresh,)))
         ops.append(Lin(fresh, ((p, i), (q, j))))
         fresh += 1
     return sums, ops, fresh

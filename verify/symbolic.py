@@ -41,9 +41,9 @@ def check_symbolic(scheme: Scheme) -> Outcome:
         proof = Proof("symbolic", equations=equations, full=full, half=half)
         return Outcome("symbolic", proof, equations, time.perf_counter() - start)
     holds_mod_2 = None
-    if not scheme.ring.characteristic:
-        over_z2 = scheme.over_z2()
-        holds_mod_2 = None if over_z2 is None else not _differences(over_z2)
+    if not scheme.ring.characteristic and scheme.over_z2() is not None:
+        # Reduction modulo 2 commutes with sums and products: the differences of the scheme over Z2 are these modulo 2.
+        holds_mod_2 = all(gaussian(value).real.numerator % 2 == 0 for value in left_over.values())
     first = _mismatch(scheme, min(left_over), left_over[min(left_over)])
     return Outcome("symbolic", None, equations, time.perf_counter() - start, len(left_over), first, holds_mod_2)
 
@@ -57,24 +57,24 @@ def _differences(scheme: Scheme) -> dict[Place, Number]:
         for name, factor in zip("ab", scheme.factors, strict=False)
     )
     products = [
-        sympy.Mul(left, right) for left, right in zip(_sums(scheme.u, a, sympy), _sums(scheme.v, b, sympy), strict=True)
+        sympy.Add.make_args(sympy.expand_mul(left * right))
+        for left, right in zip(_sums(scheme.u, a, sympy), _sums(scheme.v, b, sympy), strict=True)
     ]
     wanted: list[list[Any]] = [[] for _ in range(scheme.w.blocks)]
     for (p, q, s), value in zip(scheme.target.terms.tolist(), scheme.target.term_values.tolist(), strict=True):
         wanted[s].append(value * a[p] * b[q])
     computed: list[list[Any]] = [[] for _ in range(scheme.w.blocks)]
-    for r, product in enumerate(products):
+    for r, expanded in enumerate(products):
         for s, coefficient in scheme.w.coefficients(r):
-            computed[s].append(_number(coefficient, sympy) * product)
+            computed[s] += [_number(coefficient, sympy) * term for term in expanded]
     places = {(x, y): (p, q) for p, x in enumerate(a) for q, y in enumerate(b)}
     differences: dict[Place, Gaussian] = {}
     for s, (mine, theirs) in enumerate(zip(computed, wanted, strict=True)):
-        expanded = sympy.expand(sympy.Add(*mine) - sympy.Add(*theirs))
-        for term in sympy.Add.make_args(expanded):
+        for term in sympy.Add.make_args(sympy.Add(*mine, *(-term for term in theirs))):
             scalars, symbols = term.args_cnc()
             if symbols:  # a difference of zero is the term 0
                 place = (*places[symbols[0], symbols[1]], s)
-                # Terms that differ by a factor i are separate in the expansion.
+                # Terms that differ by a factor that is not rational are separate in the sum.
                 differences[place] = _back(sympy.Mul(*scalars)) + differences.get(place, 0)
     modulus = scheme.ring.characteristic
     reduced = {place: _residue(value, modulus) for place, value in differences.items()}

@@ -29,7 +29,7 @@ def alike(kind: SlotKind, a: np.uint64, b: np.uint64, c: np.uint64) -> bool:
     return (a ^ reverse_bits(a)) | (b ^ reverse_bits(b)) | (c ^ reverse_bits(c)) == ZERO
 
 
-@compiled
+@compiled(internal=True)
 def is_alike(s: WordArena, slot: int) -> bool:
     """Return whether the element of a slot is its own reversal."""
     slots = 64 * len(s.live)
@@ -65,7 +65,7 @@ def put(s: WordArena, p: int, slot: int, value: Value) -> None:
     turn_term(s.kind, s.x, np.uint64(slot), sign)
 
 
-@compiled
+@compiled(internal=True)
 def drop(s: WordArena, slot: int) -> None:
     """Free a slot."""
     for p in range(3):
@@ -74,7 +74,7 @@ def drop(s: WordArena, slot: int) -> None:
     set_live(s.live, np.uint64(slot), False)
 
 
-@compiled
+@compiled(internal=True)
 def count_rank(s: WordArena) -> None:
     """Recount the terms."""
     total, few = 0, 3 if len(s.kind.turns) % 3 == 0 else 1

@@ -30,7 +30,7 @@ shrink = by_kind(is_plain, flips.shrink, orbit_flips.shrink)
 reduce_dependent = by_kind(has_dependences, flips.reduce_dependent, flips.no_dependence)
 
 
-@compiled
+@compiled(internal=True)
 def count_full(s: WordArena) -> None:
     """Recount the full products."""
     if len(s.kind.guard) > 1:

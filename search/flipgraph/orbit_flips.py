@@ -137,7 +137,7 @@ def odd_one(kind: SlotKind, a: np.uint64, b: np.uint64, c: np.uint64) -> int:
     return 0 if odd_a else 1 if odd_b else 2
 
 
-@compiled
+@compiled(internal=True)
 def toggle_cube(s: WordArena, value: np.uint64) -> None:
     """Add a cube modulo 2: remove it if it is present. The caller must ensure that there is room."""
     first = 192 * len(s.live)
@@ -151,7 +151,7 @@ def toggle_cube(s: WordArena, value: np.uint64) -> None:
     s.x[first + free] = value
 
 
-@compiled
+@compiled(internal=True)
 def has_room(s: WordArena) -> bool:
     """Return whether there is room for two more cubes."""
     free = 0

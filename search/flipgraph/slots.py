@@ -204,7 +204,7 @@ def set_live(live: Words, slot: np.uint64, used: bool) -> None:
     live[slot >> _SIX] = live[slot >> _SIX] | bit if used else live[slot >> _SIX] & ~bit
 
 
-@compiled
+@compiled(internal=True)
 def clear(s: WordArena) -> None:
     """Remove all terms."""
     for words in (s.buckets, s.active, s.live, s.x):
@@ -212,7 +212,7 @@ def clear(s: WordArena) -> None:
     s.counters[RANK] = 0
 
 
-@compiled
+@compiled(internal=True)
 def set_out(s: WordArena) -> None:
     """Reset the counters since the restart, for the current terms."""
     s.counters[WALK_BEST] = s.counters[RANK]

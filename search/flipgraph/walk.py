@@ -25,14 +25,14 @@ from .slots import (
 )
 
 
-@compiled
+@compiled(internal=True)
 def copy(source: Words, destination: Words) -> None:
     """Copy terms word by word: slice assignment would allocate a temporary."""
     for t in range(len(source)):
         destination[t] = source[t]
 
 
-@compiled
+@compiled(internal=True)
 def standing(s: WordArena, policy: PolicyNumbers) -> int:
     """Return the quantity that the walk minimises: rank plus the number of full products beyond the policy's limit."""
     rank = s.counters[RANK]
@@ -41,7 +41,7 @@ def standing(s: WordArena, policy: PolicyNumbers) -> int:
     return rank
 
 
-@compiled
+@compiled(internal=True)
 def record(s: WordArena, policy: PolicyNumbers) -> None:
     """Update the counters after a new lowest rank of the walk, and store the terms if they are the best of all."""
     if s.counters[RANK] < s.counters[WALK_BEST]:
@@ -58,7 +58,7 @@ def record(s: WordArena, policy: PolicyNumbers) -> None:
         keep(s, policy)
 
 
-@compiled
+@compiled(internal=True)
 def keep(s: WordArena, policy: PolicyNumbers) -> None:
     """Store the current terms as the best."""
     s.counters[BEST] = standing(s, policy)
@@ -66,7 +66,7 @@ def keep(s: WordArena, policy: PolicyNumbers) -> None:
     copy(s.x, s.best)
 
 
-@compiled
+@compiled(internal=True)
 def unblock(s: WordArena, policy: PolicyNumbers, trapped: bool) -> None:
     """Leave a stagnating region: reduce by a linear dependence, else make a plus, else return to the start."""
     s.counters[SINCE] = 0

@@ -1,6 +1,7 @@
 """The table of best known ranks, the recipes of compositions, and what both say of the 680 formats."""
 
 import hashlib
+from functools import cache, partial
 from importlib import resources
 from itertools import combinations_with_replacement
 
@@ -8,12 +9,12 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.schemes_db import Z
+from lcma.schemes_db import Z, composition
 from lcma.schemes_db.algebra import naive
 from lcma.schemes_db.catalog import Catalog
 from lcma.schemes_db.closure import Closure, find_recipes, over
 from lcma.schemes_db.composed_ranks import BOARD_SIDE, composed_ranks
-from lcma.schemes_db.composition import best_composition, build, ranks_up_to
+from lcma.schemes_db.composition import best_composition, ranks_up_to
 from lcma.schemes_db.ranks import best_known, board
 from lcma.schemes_db.recipes import Recipe, in_order, render, shipped_recipes
 from lcma.schemes_db.scheme import Scheme
@@ -28,15 +29,30 @@ def data(name):
     return (resources.files("lcma.schemes_db") / "data" / name).read_bytes()
 
 
-def composed(shape, ring, catalog):
-    over_ring = lcma.parse_ring("Z" if ring == "ZT" else ring)
-    part = best_composition(shape, catalog.best_ranks(ring), ring)
+class Composer:
+    """Best compositions from the shipped schemes over a ring; each scheme is read once."""
 
-    def named(name):
-        scheme = catalog.find(name)[0]
-        return scheme.over_z2() if ring == "Z2" and scheme.ring == Z else scheme
+    def __init__(self, catalog, ring):
+        self.catalog, self.ring, self.ranks = catalog, ring, catalog.best_ranks(ring)
+        self.named = cache(self._named)
 
-    return part, build(part, shape, named, over_ring)
+    def _named(self, name):
+        scheme = self.catalog.find(name)[0]
+        return scheme.over_z2() if self.ring == "Z2" and scheme.ring == Z else scheme
+
+    def part(self, shape):
+        return best_composition(shape, self.ranks, self.ring)
+
+    def scheme(self, part, shape):
+        return composition.build(part, shape, self.named, lcma.parse_ring("Z" if self.ring == "ZT" else self.ring))
+
+
+@pytest.fixture
+def composer(monkeypatch):
+    """composer(ring): its compositions; what they have in common is built once."""
+    monkeypatch.setattr(composition, "build", cache(composition.build))
+    with Catalog.in_memory() as catalog:
+        yield partial(Composer, catalog)
 
 
 def test_the_table_of_best_known_ranks_is_that_of_2_july_2026():
@@ -70,9 +86,10 @@ def test_recipes_are_those_of_the_shipped_schemes():
     ((4, 14, 14), "Z"), ((14, 9, 9), "Z"), ((12, 15, 14), "Z"),
     ((11, 11, 11), "ZT"), ((8, 9, 9), "Z2"), ((15, 15, 16), "Z2"),
 ])  # fmt: skip
-def test_compositions_of_the_board_are_valid(shape, ring):
-    with Catalog.in_memory() as catalog:
-        part, scheme = composed(shape, ring, catalog)
+def test_compositions_of_the_board_are_valid(composer, shape, ring):
+    composed = composer(ring)
+    part = composed.part(shape)
+    scheme = composed.scheme(part, shape)
     assert (scheme.target.shape, scheme.rank) == (shape, part.rank)
     assert scheme.ternary or ring == "Z"
     assert lcma.check(scheme).ok
@@ -84,19 +101,20 @@ VANISHING = {("Z", (9, 15, 15)), ("ZT", (5, 10, 13)), ("ZT", (11, 11, 15)), ("ZT
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ring", ["Z", "ZT", "Z2", "Q"])
-def test_all_680_compositions_are_exact(ring):
+def test_all_680_compositions_are_exact(composer, ring):
     """Over Q those that have fewer products than over Z."""
-    with Catalog.in_memory() as catalog:
-        over_z = ranks_up_to(16, {shape: rank for shape, (rank, _) in catalog.best_ranks("Z").items()})
-        for shape in board():
-            if ring == "Q" and best_composition(shape, catalog.best_ranks(ring), ring).rank == over_z[shape]:
-                continue
-            part, scheme = composed(shape, ring, catalog)
-            assert scheme.target.shape == shape
-            # Modulo 2 the factors of other products become zero, too.
-            assert scheme.rank == part.rank - ((ring, shape) in VANISHING) or (ring == "Z2" and scheme.rank < part.rank)
-            assert scheme.ternary or ring in ("Z", "Q")
-            assert lcma.check(scheme).ok
+    composed = composer(ring)
+    over_z = ranks_up_to(16, {shape: rank for shape, (rank, _) in composer("Z").ranks.items()})
+    for shape in board():
+        part = composed.part(shape)
+        if ring == "Q" and part.rank == over_z[shape]:
+            continue
+        scheme = composed.scheme(part, shape)
+        assert scheme.target.shape == shape
+        # Modulo 2 the factors of other products become zero, too.
+        assert scheme.rank == part.rank - ((ring, shape) in VANISHING) or (ring == "Z2" and scheme.rank < part.rank)
+        assert scheme.ternary or ring in ("Z", "Q")
+        assert lcma.check(scheme).ok
 
 
 def test_the_closure_of_a_few_schemes_is_a_fixed_point():

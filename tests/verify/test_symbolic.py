@@ -86,3 +86,15 @@ def test_gaussian_coefficients():
     outcome = check_symbolic(bad)
     assert (outcome.wrong, outcome.first) == (1, check_exact(bad).first)
     assert str(outcome.first) == "coefficient of A[1,1] B[1,1] in C[1,1] is i, wanted 1"
+
+
+@pytest.mark.parametrize("by", [0, 1])
+def test_sums_with_gaussian_coefficients(strassen, by):
+    u, v, w = (np.stack([factor.dense, 0 * factor.dense], axis=-1) for factor in strassen.factors)
+    turned = [np.stack([x[..., 0], sign * 2 * x[..., 0]], axis=-1) for x, sign in ((u, 1), (w, -1))]
+    turned[1][6, 1, 1, 1] += by
+    # (1 + 2i) (1 - 2i) = 5
+    scheme = Scheme.from_arrays(strassen.target, turned[0], v, turned[1], parse_ring("Q(i)"), denominators=(5, 1, 1))
+    symbolic, exact = check_symbolic(scheme), check_exact(scheme)
+    assert symbolic.ok == exact.ok == (not by)
+    assert (symbolic.wrong, symbolic.first) == (exact.wrong, exact.first)

@@ -53,15 +53,22 @@ def check_strides(multiply, full, x, limit, read=lambda x: x):
         assert ((found - truth).norm(dim=0) <= limit * truth.norm(dim=0)).all()
 
 
-@pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"j{tile.j}")
+def fitted_tiles(*patterns):
+    """Every pattern with the tiles as they fit it, each once."""
+    fitted = dict.fromkeys((pattern, tile.fitted(pattern)) for pattern in patterns for tile in TILES)
+    return [pytest.param(pattern, tile, id=f"{pattern}-j{tile.j}") for pattern, tile in fitted]
+
+
 @pytest.mark.parametrize("dtype", LIMITS)
-@pytest.mark.parametrize("pattern", [Pattern(2, 17, 19, 3), Pattern(1, 16, 32, 8), Pattern(3, 5, 4, 1)], ids=str)
+@pytest.mark.parametrize(
+    ("pattern", "tile"), fitted_tiles(Pattern(2, 17, 19, 3), Pattern(1, 16, 32, 8), Pattern(3, 5, 4, 1))
+)
 def test_any_strides_are_read_and_only_the_result_is_written(dtype, pattern, tile):
     kind = getattr(torch, arithmetic_of(dtype).dtype)
     weights = torch.randn(pattern.parameter_shape, dtype=torch.float64).to(kind)
     full = torch.from_numpy(FactoredMatrix.of(pattern, as_read(weights, dtype).double().numpy()).dense())
     x = torch.randn(pattern.cols, 21, dtype=torch.float64).to(kind)
-    multiply = partial(multiply_tiled, weights, pattern, arithmetic=dtype, tile=tile.fitted(pattern))
+    multiply = partial(multiply_tiled, weights, pattern, arithmetic=dtype, tile=tile)
     check_strides(multiply, full, x, LIMITS[dtype], lambda x: as_read(x, dtype))
 
 
