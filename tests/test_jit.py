@@ -1,5 +1,6 @@
 """Compiled code on disk: one process compiles a function, whoever else needs it waits."""
 
+import ast
 import multiprocessing
 import os
 import time
@@ -181,3 +182,24 @@ def test_variants_of_a_closure_are_loaded_by_the_next_process(start, tmp_path, m
     exec(CLOSURES, module)
     interpreted = [module["adding"](number)(20) for number in (3, 5)]
     assert outputs == [(*interpreted, 6), (*interpreted, 0)]
+
+
+def test_functions_without_a_wrapper_are_called_by_compiled_code_alone():
+    """A call from Python would end the process: nothing but compiled functions reads their names."""
+    root = Path(__file__).parents[1]
+    bare, python = set(), set()
+    for path in [path for folder in ("search", "tests/search") for path in (root / folder).rglob("*.py")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        made = {
+            one: " ".join(map(ast.unparse, one.decorator_list)) for one in tree.body if hasattr(one, "decorator_list")
+        }
+        bare |= {(path.stem, one.name) for one, text in made.items() if "internal" in text or "forceinline" in text}
+        known = {(path.stem, one.name) for one in made}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                known |= {(node.module.rpartition(".")[2], one.name) for one in node.names}
+        others = [one for one in tree.body if not made.get(one, "").startswith(("compiled", "njit"))]
+        read = {node.id for one in others for node in ast.walk(one) if isinstance(node, ast.Name)}
+        python |= {one for one in known if one[1] in read}
+    assert len(bare) > 100
+    assert not bare & python

@@ -43,6 +43,13 @@ def recipe_plan(recipe: ProductRecipe, request: Request, index: int = 0) -> Plan
     return plan_for(limited, scheme, strategy=recipe.strategy, where_faster=recipe.where_faster)
 
 
+def plan_for_rows(recipe: ProductRecipe, b: Tensor, rows: int, static: bool) -> Plan:
+    """Return the plan of a recipe for so many rows times b (k, n), which is static or not. See `recipe_plan`."""
+    precision = dense_precision(b, recipe.precision)
+    request = request_of(b.new_empty((rows, b.shape[0])), b, precision, static="B" if static else None)
+    return recipe_plan(recipe, request, index_of(b.device))
+
+
 def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor | None = None) -> Executor:
     """Return the executor for these GPU tensors; with `packed` (B~) the second operand is static. See `recipe_plan`."""
     dtype = str(a.dtype).removeprefix("torch.")
@@ -131,8 +138,7 @@ def pack(recipe: ProductRecipe, b: Tensor, rows: int) -> tuple[ProductRecipe, Te
     from ..dense.chains import Chain
 
     if not recipe.levels:
-        request = request_of(b.new_empty((rows, b.shape[0])), b, dense_precision(b, recipe.precision), static="B")
-        plan = recipe_plan(recipe, request, index_of(b.device))
+        plan = plan_for_rows(recipe, b, rows, static=True)
         built: Any = plan.build()
         if getattr(built, "prepares", False) and isinstance(built.core, PackedProduct):
             return recipe, built.prepare(b).sums

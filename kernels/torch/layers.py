@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -119,6 +119,22 @@ class FastModule(PackedModule):
         product = bilinear_mm(rows, right, recipe, packed)
         result = product.squeeze(0) if x.dim() == 1 else product
         return result if self.bias is None else result + self.bias.to(result.dtype)
+
+    def explain(self, rows: int) -> str:
+        """Describe what runs for so many rows on the weight's GPU (its local part), and its predicted time.
+
+        Raises:
+            PlanError: the weight is not on a GPU, or nothing can run the layer's scheme.
+        """
+        if not self.weight.is_cuda:
+            return f"{self}: on {self.weight.device} as lcma.matmul"
+        recipe, packed = self._current()
+        right = self.right.detach()
+        if is_sharded(right):
+            right = cast(Any, right).to_local()
+        plan = dispatch.plan_for_rows(ProductRecipe.parse(recipe), right, rows, static=packed is not None)
+        time = "" if plan.seconds is None else f", predicted {1e3 * plan.seconds:.3g} ms"
+        return f"{plan.request}: {plan.candidate}{time}"
 
     def extra_repr(self) -> str:
         return f"{super().extra_repr()}, recipe={self.recipe}"

@@ -12,7 +12,7 @@ FULL = 1 << 20
 """Weight of a full product in nonzeros: above the total of nonzeros, so that no half product becomes full."""
 
 
-@compiled
+@compiled(internal=True)
 def ones(word: np.uint64) -> int:
     """Return the number of set bits as a signed integer: sums of signed and unsigned ones would be floating."""
     return np.int64(popcount(word))  # type: ignore[return-value]  # compiled, it is one
@@ -24,7 +24,7 @@ def half_in(masks: Words, f: np.uint64, support: np.uint64) -> bool:
     return support & ~masks[f] == _ZERO or support & ~masks[f + np.uint64(3)] == _ZERO
 
 
-@compiled
+@compiled(internal=True)
 def is_full(a: np.uint64, b: np.uint64, c: np.uint64, masks: Words) -> bool:
     """Return whether a product of factors with these supports is full."""
     return not (half_in(masks, _ZERO, a) or half_in(masks, np.uint64(1), b) or half_in(masks, np.uint64(2), c))

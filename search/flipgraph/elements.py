@@ -54,7 +54,7 @@ def image(s: WordArena, turn: int, p: int, slot: int) -> Value:
     return value
 
 
-@compiled
+@compiled(internal=True)
 def put(s: WordArena, p: int, slot: int, value: Value) -> None:
     """Set the factor at a position to a value that need not be canonical, and update buckets and active sets."""
     sign = sign_of(s.kind.ring, value)
@@ -86,7 +86,7 @@ def count_rank(s: WordArena) -> None:
     s.counters[RANK] = total
 
 
-@compiled
+@compiled(internal=True)
 def load(s: WordArena, terms: Words) -> None:
     """Replace all elements and cubes by others, in the layout of `WordArena.x`."""
     clear(s)

@@ -153,7 +153,7 @@ def try_flip(kind: SlotKind, x: Words, buckets: Words, active: Words, guard: Wor
     return event
 
 
-@compiled
+@compiled(internal=True)
 def has_double(kind: SlotKind, x: Words, i: np.uint64, j: np.uint64) -> bool:
     """Return whether another term has two factors in common with term i or with term j."""
     found = False
@@ -167,7 +167,7 @@ def has_double(kind: SlotKind, x: Words, i: np.uint64, j: np.uint64) -> bool:
     return found
 
 
-@compiled
+@compiled(internal=True)
 def shrink(s: WordArena, t: int) -> bool:
     """Drop a term with a zero factor; return False: no other pass is needed."""
     slots = 64 * len(s.live)
@@ -216,19 +216,19 @@ def reduce_dependent(s: WordArena) -> bool:
     return False
 
 
-@compiled
+@compiled(internal=True)
 def no_dependence(s: WordArena) -> bool:
     """Return False: the walk has no reductions by dependence."""
     return False
 
 
-@compiled
+@compiled(internal=True)
 def word_at(s: WordArena, f: np.uint64, slot: np.uint64) -> np.uint64:
     """Return factor f of a slot, 0 if it is free."""
     return s.x[place_of(s.kind, f, slot)]
 
 
-@compiled
+@compiled(internal=True)
 def crowd(s: WordArena, f: np.uint64, value: np.uint64) -> np.uint64:
     """Return the number of slots in the bucket of a factor value."""
     h, total = bucket_at(s.kind, f, (value, ZERO)), ZERO
@@ -237,7 +237,7 @@ def crowd(s: WordArena, f: np.uint64, value: np.uint64) -> np.uint64:
     return total
 
 
-@compiled
+@compiled(internal=True)
 def absorb(s: WordArena, e: int, members: Words, last: int, mask: np.uint64) -> None:
     """Add factor e of members[last] to that of every other member in the mask, and drop members[last]."""
     value = word_at(s, np.uint64(e), members[last])

@@ -160,7 +160,7 @@ def has_room(s: WordArena) -> bool:
     return free >= 2
 
 
-@compiled
+@compiled(internal=True)
 def shrink(s: WordArena, t: int) -> bool:
     """Drop an orbit with a zero matrix, or replace it by cubes or a smaller orbit.
 

@@ -182,7 +182,7 @@ def pick(words: Words, draw: np.uint64) -> np.uint64:
     return ZERO
 
 
-@compiled
+@compiled(internal=True)
 def free_slot(live: Words) -> np.uint64:
     """Return the lowest free slot, or the number of slots if there is none."""
     for q in range(len(live)):
@@ -191,13 +191,13 @@ def free_slot(live: Words) -> np.uint64:
     return np.uint64(64 * len(live))
 
 
-@compiled
+@compiled(internal=True)
 def is_live(live: Words, slot: np.uint64) -> bool:
     """Return whether a slot is in a set."""
     return (live[slot >> _SIX] >> (slot & _LOW)) & ONE != ZERO
 
 
-@compiled
+@compiled(internal=True)
 def set_live(live: Words, slot: np.uint64, used: bool) -> None:
     """Add a slot to a set, or remove it."""
     bit = ONE << (slot & _LOW)

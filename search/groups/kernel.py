@@ -48,7 +48,7 @@ class Costs(NamedTuple):
     axes: IntArray
 
 
-@compiled
+@compiled(internal=True)
 def count(s: State, f: int, value: np.uint64, grouped: bool) -> int:
     """Return the number of terms with a factor f, of those with the label f only if `grouped`."""
     total = 0
@@ -57,7 +57,7 @@ def count(s: State, f: int, value: np.uint64, grouped: bool) -> int:
     return total
 
 
-@compiled
+@compiled(internal=True)
 def cost_of(s: State, c: Costs) -> int:
     total = s.numbers[0] * c.rank
     for t in range(s.numbers[0]):
@@ -69,7 +69,7 @@ def cost_of(s: State, c: Costs) -> int:
     return total
 
 
-@compiled
+@compiled(internal=True)
 def put(s: State, f: int, t: int, value: np.uint64) -> None:
     """Set a factor of a term to a value of any sign."""
     turn = turn_of(value)
@@ -77,7 +77,7 @@ def put(s: State, f: int, t: int, value: np.uint64) -> None:
     s.signs[t] ^= turn
 
 
-@compiled
+@compiled(internal=True)
 def drop(s: State, t: int) -> None:
     """Remove a term: the last one takes its place."""
     last = s.numbers[0] - 1
@@ -87,7 +87,7 @@ def drop(s: State, t: int) -> None:
     s.numbers[0] = last
 
 
-@compiled
+@compiled(internal=True)
 def odd_factor(s: State, t: int, u: int) -> int:
     """Return a factor beside which two terms share both others; 3 if there is none."""
     equal_u, equal_v, equal_w = s.x[0, t] == s.x[0, u], s.x[1, t] == s.x[1, u], s.x[2, t] == s.x[2, u]
@@ -96,7 +96,7 @@ def odd_factor(s: State, t: int, u: int) -> int:
     return 0 if equal_v and equal_w else 1 if equal_u and equal_w else 3
 
 
-@compiled
+@compiled(internal=True)
 def merge_one(s: State) -> bool:
     """Drop a term with a zero factor, or merge two that share two factors; return False if there are none."""
     for t in range(s.numbers[0]):
@@ -114,7 +114,7 @@ def merge_one(s: State) -> bool:
     return False
 
 
-@compiled
+@compiled(internal=True)
 def plus(s: State, rng: Words) -> bool:
     """Split two terms into three, see `flipgraph.moves.plus`; return False if no pair that is drawn allows it."""
     rank = s.numbers[0]
@@ -147,7 +147,7 @@ def plus(s: State, rng: Words) -> bool:
     return False
 
 
-@compiled
+@compiled(internal=True)
 def moved(s: State, c: Costs, t: int, f: int, value: np.uint64) -> int:
     """Return how much the cost grows if a term leaves its group for that of a value of factor f."""
     old = s.labels[t]
@@ -155,7 +155,7 @@ def moved(s: State, c: Costs, t: int, f: int, value: np.uint64) -> int:
     return c.gains[old, before] - c.gains[old, before - 1] + c.gains[f, after] - c.gains[f, after + 1]
 
 
-@compiled
+@compiled(internal=True)
 def relabel(s: State, c: Costs, heat: float, rng: Words) -> None:
     """Try to move a random term to the group by another factor."""
     t, f = below(rng, s.numbers[0]), c.axes[below(rng, len(c.axes))]
@@ -166,7 +166,7 @@ def relabel(s: State, c: Costs, heat: float, rng: Words) -> None:
             s.numbers[1] += growth
 
 
-@compiled
+@compiled(internal=True)
 def reducible(s: State, t: int) -> bool:
     """Return whether a term shares two factors with another."""
     found = False
@@ -175,7 +175,7 @@ def reducible(s: State, t: int) -> bool:
     return found
 
 
-@compiled
+@compiled(internal=True)
 def flip(s: State, c: Costs, heat: float, rng: Words) -> bool:
     """Try a flip a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c); return whether the rank may fall now."""
     f, i = below(rng, 3), below(rng, s.numbers[0])
@@ -213,7 +213,7 @@ def flip(s: State, c: Costs, heat: float, rng: Words) -> bool:
     return reducible(s, i) or reducible(s, j)
 
 
-@compiled
+@compiled(internal=True)
 def copy(source: State, destination: State) -> None:
     for t in range(source.numbers[0]):
         for f in range(3):

@@ -79,7 +79,7 @@ def jacobian(ring: Ring, x: IntArray, sizes: IntArray, unknowns: IntArray, sums:
                     add_entry(rows[row], column, value)
 
 
-@compiled
+@compiled(internal=True)
 def residual(x: IntArray, sizes: IntArray, tensor: IntArray, modulus: int, out: IntArray) -> bool:
     """Compute out = tensor - sum of the products of x; return whether any entry is nonzero.
 
@@ -108,7 +108,7 @@ def residual(x: IntArray, sizes: IntArray, tensor: IntArray, modulus: int, out: 
     return nonzero != 0
 
 
-@compiled
+@compiled(internal=True)
 def is_small(x: IntArray) -> bool:
     """Return whether the equations of x are exact in 64 bits."""
     small = True

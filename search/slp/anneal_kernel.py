@@ -29,7 +29,7 @@ RUNS = 2
 """Runs of sharing that determine the cost of a factor; four times as many at the start."""
 
 
-@compiled
+@compiled(internal=True)
 def factor_cost(s: Sums, rows: Words, inputs: int, runs: int, rng: Words) -> int:
     """Return the fewest additions of one factor in `runs` runs of sharing, up to a constant of the scheme's rank."""
     best = -1
@@ -94,7 +94,7 @@ def shear_into(x: Words, new: Words, table: Words, rng: Words) -> int:
     return 3 * np.int64(table[shear, 0, 0]) + np.int64(table[shear, 1, 0])  # type: ignore[return-value]
 
 
-@compiled
+@compiled(internal=True)
 def full_products(x: Words, masks: Words) -> int:
     """Return the number of full products, which does not depend on signs."""
     total = 0
@@ -103,7 +103,7 @@ def full_products(x: Words, masks: Words) -> int:
     return total
 
 
-@compiled
+@compiled(internal=True)
 def copy_factor(source: Words, destination: Words, f: int) -> None:
     """Copy factor f of one array to the other."""
     for r in range(source.shape[1]):

@@ -96,7 +96,7 @@ def make_sums(rows: int, inputs: int) -> Sums:
     )
 
 
-@compiled
+@compiled(internal=True)
 def find_word(s: Sums, word: np.uint64) -> int:
     """Return the position of a word in the table, or -1 - p with p the free position for it."""
     mask = np.uint64(len(s.keys) - 1)
@@ -108,7 +108,7 @@ def find_word(s: Sums, word: np.uint64) -> int:
     return -1 - np.int64(h)  # type: ignore[return-value]
 
 
-@compiled
+@compiled(internal=True)
 def enter_word(s: Sums, word: np.uint64) -> int:
     """Return the position of a word, inserted if it is new; -1 if the table is three quarters full."""
     h = find_word(s, word)
@@ -124,7 +124,7 @@ def enter_word(s: Sums, word: np.uint64) -> int:
     return h
 
 
-@compiled
+@compiled(internal=True)
 def add_value(s: Sums, word: np.uint64) -> None:
     """Append a value; enter its sums and differences with the others in the table, and mark wanted ones as ready."""
     n = s.state[_VALUES]
@@ -151,7 +151,7 @@ def add_value(s: Sums, word: np.uint64) -> None:
                     s.state[_READY] += 1
 
 
-@compiled
+@compiled(internal=True)
 def absorb(s: Sums, n: int) -> None:
     """Replace the parts that sum to value n by n, in every pending sum."""
     word = s.values[n]
@@ -180,7 +180,7 @@ def absorb(s: Sums, n: int) -> None:
         s.lengths[t] = kept + 1
 
 
-@compiled
+@compiled(internal=True)
 def start_sums(s: Sums, words: Words, inputs: int) -> None:
     """Initialise: the distinct sums among the words are pending, the inputs are values."""
     s.state[_STAMP] += 1
@@ -212,7 +212,7 @@ def start_sums(s: Sums, words: Words, inputs: int) -> None:
         add_value(s, ONE << np.uint64(c))
 
 
-@compiled
+@compiled(internal=True)
 def complete(s: Sums, choice: int) -> None:
     """Compute one of the ready sums."""
     t = s.ready[choice]
@@ -228,7 +228,7 @@ def complete(s: Sums, choice: int) -> None:
     absorb(s, s.state[_VALUES] - 1)
 
 
-@compiled
+@compiled(internal=True)
 def credit(s: Sums, h: int, saving: int) -> int:
     """Add a saving of the word at h in this choice; return the total so far."""
     if s.seen[h] != s.state[_CHOICES]:
@@ -238,7 +238,7 @@ def credit(s: Sums, h: int, saving: int) -> int:
     return s.score[h]
 
 
-@compiled
+@compiled(internal=True)
 def choose_value(s: Sums, noise: int, rng: Words) -> int:
     """Return the position of the word that shortens the pending sums most: a pair of parts, or a sum minus a value."""
     s.state[_CHOICES] += 1
@@ -276,7 +276,7 @@ def choose_value(s: Sums, noise: int, rng: Words) -> int:
     return best
 
 
-@compiled
+@compiled(internal=True)
 def without_idle(s: Sums, inputs: int) -> int:
     """Remove the lines that no wanted sum needs; return the number of remaining lines."""
     for n in range(s.state[_VALUES] - 1, inputs - 1, -1):

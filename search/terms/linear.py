@@ -21,7 +21,7 @@ GROUP, STRIP = 8, 32
 _SIX, _LOW = np.uint64(6), np.uint64(63)
 
 
-@compiled
+@compiled(internal=True)
 def add_entry(row: Words, place: int, value: int) -> None:
     """Add a number modulo the characteristic, 1, -1 or 0, to one entry, which must be zero before over GF(3)."""
     at = np.uint64(place)
@@ -46,7 +46,7 @@ def word_of(ring: Ring, row: Words, q: int) -> Value:
     return row[0, q], (ZERO if len(ring) == GF2 else row[1, q])
 
 
-@compiled
+@compiled(internal=True)
 def add_after(ring: Ring, goal: Words, row: Words, sign: np.uint64, place: int) -> None:
     """Add the entries of a row after a place, times a sign, to those of another row."""
     first = place >> 6
@@ -75,7 +75,7 @@ def decompose(ring: Ring, rows: Words, columns: int, order: IntArray, pivots: In
     return int(_decompose_by_words(rows[:, 0], columns, order, pivots, panel, table))
 
 
-@compiled
+@compiled(internal=True)
 def _exchange(rows: Words, order: IntArray, one: int, other: int) -> None:
     """Exchange two rows (words,) of rows."""
     order[one], order[other] = order[other], order[one]
@@ -156,7 +156,7 @@ def _decompose_by_words(
     return rank
 
 
-@compiled
+@compiled(internal=True)
 def _add_pivots(strip: Words, first: int, rank: int, times: Words, table: Words) -> None:
     """Add the rows of pivots, `first` to `rank` (excluded), to later rows of a strip, by the bits of `times`."""
     size = strip.shape[1]
@@ -192,7 +192,7 @@ def product(ring: Ring, row: Words, vector: Words) -> int:
     return digit_of(ring, np.int64(total) - np.int64(less))
 
 
-@compiled
+@compiled(internal=True)
 def digit_of(ring: Ring, value: int) -> int:
     """Reduce a number modulo the characteristic: 0 or 1 over GF(2), -1, 0 or 1 over GF(3)."""
     if len(ring) == GF2:

@@ -92,7 +92,7 @@ def total(x: np.uint64, y: np.uint64, negate: bool) -> np.uint64:
     return canonical_word(total_of(x, y))
 
 
-@compiled
+@compiled(internal=True)
 def random_vector(rng: Words, length: int) -> np.uint64:
     """Return a random nonzero vector: half of the entries are zero on average."""
     while True:
@@ -108,7 +108,7 @@ def random_vector(rng: Words, length: int) -> np.uint64:
             return canonical_word(word)
 
 
-@compiled
+@compiled(internal=True)
 def set_form(span: Span, row: np.uint64, col: np.uint64, n: int) -> None:
     """Set `span.form` to r_i c_j modulo 2."""
     form = span.form
@@ -123,7 +123,7 @@ def set_form(span: Span, row: np.uint64, col: np.uint64, n: int) -> None:
             form[word + _ONE] |= bits >> (np.uint64(64) - offset)
 
 
-@compiled
+@compiled(internal=True)
 def insert(span: Span) -> int:
     """Add `span.form` to the space; return its lowest bit after reduction, -1 if it was in the space already."""
     form, pivots = span.form, span.pivots
@@ -140,19 +140,19 @@ def insert(span: Span) -> int:
     return -1
 
 
-@compiled
+@compiled(internal=True)
 def hashed(key: np.uint64) -> np.uint64:
     """Return the first place for a key in the hash table."""
     return (key * _MIX) >> _SHIFT
 
 
-@compiled
+@compiled(internal=True)
 def key_of(row: np.uint64, col: np.uint64) -> np.uint64:
     """Return the key of an inner product: its vectors modulo 2."""
     return (support_of(row) << _HALF) | support_of(col)
 
 
-@compiled
+@compiled(internal=True)
 def find(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, variant: int) -> int:
     """Return the number of an inner product in the space, -1 if it is not there."""
     key = key_of(row, col)
@@ -165,7 +165,7 @@ def find(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, variant:
     return -1
 
 
-@compiled
+@compiled(internal=True)
 def find_third(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, a: int, variant: int) -> int:
     """Return the number of an inner product that is a triple with (row, col) and number `a`, -1 if there is none."""
     key = key_of(row, col) ^ key_of(of.rows[a], of.cols[a])
@@ -183,7 +183,7 @@ def find_third(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, a:
     return -1
 
 
-@compiled
+@compiled(internal=True)
 def add_form(span: Span, of: InnerProducts, first: int, second: int, dimension: int) -> int:
     """Add r_first c_second to a space; return its dimension then."""
     set_form(span, of.rows[first], of.cols[second], of.n)
@@ -214,7 +214,7 @@ def span_without(span: Span, of: InnerProducts, left_out: int) -> int:
     return dimension
 
 
-@compiled
+@compiled(internal=True)
 def insert_fresh(span: Span, count: int) -> int:
     """Add `span.form` to the space, to be removed again after `count` others; return their number then."""
     place = insert(span)

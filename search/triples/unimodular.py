@@ -21,7 +21,7 @@ _ONE, _HALF = np.uint64(1), np.uint64(HALF_BITS)
 _ROUNDING = 1e-3
 
 
-@compiled
+@compiled(internal=True)
 def entry(word: np.uint64, i: int) -> float:
     """Return entry i of a vector."""
     plus = (word >> np.uint64(i)) & _ONE
@@ -29,7 +29,7 @@ def entry(word: np.uint64, i: int) -> float:
     return np.float64(plus) - np.float64(minus)
 
 
-@compiled
+@compiled(internal=True)
 def pivot_row(matrix: Matrix, k: int) -> int:
     """Return the row from k on with the largest entry in column k."""
     best = k

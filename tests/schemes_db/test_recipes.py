@@ -29,30 +29,26 @@ def data(name):
     return (resources.files("lcma.schemes_db") / "data" / name).read_bytes()
 
 
-class Composer:
-    """Best compositions from the shipped schemes over a ring; each scheme is read once."""
-
-    def __init__(self, catalog, ring):
-        self.catalog, self.ring, self.ranks = catalog, ring, catalog.best_ranks(ring)
-        self.named = cache(self._named)
-
-    def _named(self, name):
-        scheme = self.catalog.find(name)[0]
-        return scheme.over_z2() if self.ring == "Z2" and scheme.ring == Z else scheme
-
-    def part(self, shape):
-        return best_composition(shape, self.ranks, self.ring)
-
-    def scheme(self, part, shape):
-        return composition.build(part, shape, self.named, lcma.parse_ring("Z" if self.ring == "ZT" else self.ring))
-
-
 @pytest.fixture
-def composer(monkeypatch):
-    """composer(ring): its compositions; what they have in common is built once."""
+def composed(monkeypatch):
+    """composed(shape, ring): a best composition and, as a function, its scheme; what several share is built once."""
     monkeypatch.setattr(composition, "build", cache(composition.build))
     with Catalog.in_memory() as catalog:
-        yield partial(Composer, catalog)
+        ranks = cache(catalog.best_ranks)
+
+        @cache
+        def named(ring, name):
+            scheme = catalog.find(name)[0]
+            return scheme.over_z2() if ring == "Z2" and scheme.ring == Z else scheme
+
+        names = {ring: partial(named, ring) for ring in ("Z", "ZT", "Z2", "Q")}  # `build` remembers by the function
+
+        def compose(shape, ring):
+            part = best_composition(shape, ranks(ring), ring)
+            over_ring = lcma.parse_ring("Z" if ring == "ZT" else ring)
+            return part, partial(composition.build, part, shape, names[ring], over_ring)
+
+        yield compose
 
 
 def test_the_table_of_best_known_ranks_is_that_of_2_july_2026():
@@ -86,10 +82,9 @@ def test_recipes_are_those_of_the_shipped_schemes():
     ((4, 14, 14), "Z"), ((14, 9, 9), "Z"), ((12, 15, 14), "Z"),
     ((11, 11, 11), "ZT"), ((8, 9, 9), "Z2"), ((15, 15, 16), "Z2"),
 ])  # fmt: skip
-def test_compositions_of_the_board_are_valid(composer, shape, ring):
-    composed = composer(ring)
-    part = composed.part(shape)
-    scheme = composed.scheme(part, shape)
+def test_compositions_of_the_board_are_valid(composed, shape, ring):
+    part, build = composed(shape, ring)
+    scheme = build()
     assert (scheme.target.shape, scheme.rank) == (shape, part.rank)
     assert scheme.ternary or ring == "Z"
     assert lcma.check(scheme).ok
@@ -101,15 +96,13 @@ VANISHING = {("Z", (9, 15, 15)), ("ZT", (5, 10, 13)), ("ZT", (11, 11, 15)), ("ZT
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ring", ["Z", "ZT", "Z2", "Q"])
-def test_all_680_compositions_are_exact(composer, ring):
+def test_all_680_compositions_are_exact(composed, ring):
     """Over Q those that have fewer products than over Z."""
-    composed = composer(ring)
-    over_z = ranks_up_to(16, {shape: rank for shape, (rank, _) in composer("Z").ranks.items()})
     for shape in board():
-        part = composed.part(shape)
-        if ring == "Q" and part.rank == over_z[shape]:
+        part, build = composed(shape, ring)
+        if ring == "Q" and part.rank == composed(shape, "Z")[0].rank:
             continue
-        scheme = composed.scheme(part, shape)
+        scheme = build()
         assert scheme.target.shape == shape
         # Modulo 2 the factors of other products become zero, too.
         assert scheme.rank == part.rank - ((ring, shape) in VANISHING) or (ring == "Z2" and scheme.rank < part.rank)

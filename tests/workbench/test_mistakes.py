@@ -35,21 +35,11 @@ def test_the_page_has_the_exit_codes_of_the_code():
 def files(tmp_path_factory):
     """A folder with matrices that do not fit, and files that are no schemes or models."""
     folder = tmp_path_factory.mktemp("mistakes")
-    arrays = {
-        "a": np.ones((8, 8), "f4"),
-        "short": np.ones((6, 8), "f4"),
-        "double": np.ones((8, 8)),
-        "half": np.ones((8, 8), "f2"),
-        "small": np.ones((8, 8), "i1"),
-        "whole": np.ones((8, 8), "i8"),
-        "complex": np.ones((8, 8), "c8"),
-        "vector": np.ones(8, "f4"),
-        "text": np.full((8, 8), "x"),
-        "first": np.ones((50, 24), "f4"),
-        "last": np.ones((24, 50), "f4"),
-        "wide": np.ones((50, 24)),
-        "odd": np.ones((50, 23), "f4"),
-    }
+    dtypes = {"a": "f4", "double": "f8", "half": "f2", "small": "i1", "whole": "i8", "complex": "c8"}
+    shapes = {"short": (6, 8), "vector": (8,), "first": (50, 24), "last": (24, 50), "odd": (50, 23)}
+    arrays = {name: np.ones((8, 8), dtype) for name, dtype in dtypes.items()}
+    arrays |= {name: np.ones(shape, "f4") for name, shape in shapes.items()}
+    arrays |= {"text": np.full((8, 8), "x"), "wide": np.ones((50, 24))}
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
     kronecker.save(folder / "k.npz", FactoredMatrix.random(kronecker.monarch(12, 24, 3)))
@@ -82,15 +72,10 @@ def test_a_mistake_is_one_line_that_names_the_mend_or_what_was_meant(run, folder
     assert before == {path: path.stat().st_mtime_ns for path in folder.rglob("*")}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "run strassen a.npy a.npy --device cuda",
-        "bench causal --device cuda --out rows",
-        "time auto 64 --device cuda",
-        "tune 64 64 64 --device cuda:1",
-    ],
-)
+ON_A_GPU = ("run strassen a.npy a.npy", "bench causal --out rows", "time auto 64", "tune 64 64 64")
+
+
+@pytest.mark.parametrize("line", [f"{line} --device cuda{':1' * (line[:4] == 'tune')}" for line in ON_A_GPU])
 def test_no_gpu_and_no_torch(run, folder, no_gpu, line, monkeypatch):
     code, out, err = run(*line.split())
     assert (code, out, err) == (3, "", "lcma: torch sees no GPU; without --device the CPU is used\n")
