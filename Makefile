@@ -87,5 +87,5 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.python
 	@touch $(VENV)/.base $@
 
 $(VENV)/.docs: $(VENV)/.dev
-	@$(PIP) --editable '.[docs]'
+	@$(PIP) --no-compile --editable '.[docs]'
 	@touch $@

@@ -17,6 +17,7 @@ os.environ |= {"OPENBLAS_THREAD_TIMEOUT": "4", "OMP_WAIT_POLICY": "passive"}
 
 import platformdirs
 import pytest
+from threadpoolctl import threadpool_limits
 
 _LARGEST_CACHE = 1 << 30
 _LONGEST_UNTOUCHED = 7 * 24 * 3600
@@ -143,6 +144,19 @@ def home(empty_home, new_catalogue):
     (empty_home / "data").mkdir(parents=True)
     shutil.copy(new_catalogue, empty_home / "data")
     return empty_home
+
+
+@pytest.fixture
+def one_thread():
+    """BLAS and torch run on one thread: in several processes of tests threads wait longer for others than they work."""
+    with threadpool_limits(1):
+        yield
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """What calls write, wrong ones too, is no file of the project."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(scope="session")

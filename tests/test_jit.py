@@ -4,10 +4,7 @@ import ast
 import multiprocessing
 import os
 import time
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -97,41 +94,37 @@ said.send((*results, sum(e.is_start for _, e in seen.buffer)))
 """
 
 
-@dataclass
-class Started:
-    """A process, and the connection on which it sends."""
-
-    process: Any
-    said: Connection
-
-
 @pytest.fixture
 def start(tmp_path):
-    """start(program, **environment): a process that runs it beside the module `slow`; code is cached in `home`."""
+    """start(program, **environment): a process that runs it beside the module `slow`, and sends on its `said`.
+
+    Code is cached in `home`.
+    """
     (tmp_path / "slow.py").write_text(SLOW)
     home, running = {"LCMA_HOME": str(tmp_path / "home")}, []
 
-    def begin(program: str, **changed: str) -> Started:
+    def begin(program, **changed):
         receiving, sending = FORKS.Pipe(duplex=False)
         given = {"environment": {**home, **changed}, "folder": str(tmp_path), "said": sending}
         process = FORKS.Process(target=exec, args=(BEFORE + program, given))
         process.start()
+        process.said = receiving
         sending.close()
-        running.append(Started(process, receiving))
-        return running[-1]
+        running.append(process)
+        return process
 
     yield begin
-    for one in running:
-        one.process.kill()
-        one.process.join()
+    for process in running:
+        process.kill()
+        process.join()
 
 
-def answer(started: Started) -> tuple[int, ...]:
+def answer(process):
     """The results of the functions, and how many functions the process compiled."""
-    assert started.said.poll(100)
-    found = started.said.recv()
-    started.process.join(100)
-    assert started.process.exitcode == 0
+    assert process.said.poll(100)
+    found = process.said.recv()
+    process.join(100)
+    assert process.exitcode == 0
     return found
 
 
@@ -148,7 +141,7 @@ def test_a_killed_process_holds_nobody_up(start):
     assert holder.said.recv() == "held"
     waiting = start(CALL)
     assert not waiting.said.poll(1)
-    holder.process.kill()
+    holder.kill()
     assert answer(waiting)[1] == 2
 
 

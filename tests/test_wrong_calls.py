@@ -19,6 +19,7 @@ from lcma.search import RunConfig
 from .refusal import refuses_as_said, wrong_calls
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 WRONG = {
     "none": lambda: None,
@@ -35,12 +36,6 @@ WRONG = {
     "tensor": lambda: torch.ones(3, 5),
 }
 """Values of another type or shape than most parameters have."""
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    """A wrong call may be a right one of another path: what it writes is no file of the project."""
-    monkeypatch.chdir(tmp_path)
 
 
 RIGHT = tomllib.loads(Path(__file__).with_name("right_calls.toml").read_text(encoding="utf-8"))

@@ -75,10 +75,8 @@ def test_every_public_name_has_a_page(extension):
 
 
 def test_every_public_function_and_class_has_a_docstring():
-    bare = [
-        name for name in lcma.__all__ if callable(value := getattr(lcma, name)) and not (value.__doc__ or "").strip()
-    ]
-    assert not bare
+    public = {name: getattr(lcma, name) for name in lcma.__all__}
+    assert not [name for name, one in public.items() if callable(one) and not (one.__doc__ or "").strip()]
 
 
 def test_every_format_has_a_sample(extension):

@@ -18,7 +18,6 @@ import pytest
 from lcma.kernels import Executor, Machine, Plan, Pool, Profile, learning, register_strategy, unregister_strategy
 from lcma.kernels.compile_process import CompileProcess
 from lcma.kernels.cpu import machine as cpu_machine_module
-from lcma.kernels.cpu.blas_threads import blas_libraries
 from lcma.kernels.cpu.machine import cpu_machine, profile_for
 from lcma.kernels.dense.pool import OrientedScheme, SchemePool
 from lcma.kernels.planning.cache import plan_cache
@@ -160,24 +159,6 @@ def no_rates(monkeypatch):
     """Nothing is known of this machine: plans are ranked by arithmetic and bytes."""
     monkeypatch.setattr(cpu_machine_module, "profile_for", lambda dtype: Profile("unmeasured", "none"))
     plan_cache.clear()
-
-
-@pytest.fixture
-def one_thread():
-    """BLAS and torch multiply on one thread: waking others costs more than thousands of tiny products do."""
-    libraries = blas_libraries()
-    limits = [library.get_num_threads() for library in libraries]
-    torch = sys.modules.get("torch")
-    threads = torch and torch.get_num_threads()
-    for library in libraries:
-        library.set_num_threads(1)
-    if torch:
-        torch.set_num_threads(1)
-    yield
-    if torch:
-        torch.set_num_threads(threads)
-    for library, limit in zip(libraries, limits, strict=True):
-        library.set_num_threads(limit)
 
 
 @pytest.fixture

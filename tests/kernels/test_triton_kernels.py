@@ -1,5 +1,6 @@
 """Triton's kernels in processes of their own: interpreted, their results are right; compiled, they fit the GPU."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,7 @@ import pytest
 HERE = Path(__file__).parent
 CHECKS = [str(path.relative_to(HERE)) for path in sorted(HERE.rglob("checks_*.py"))]
 
-
-@pytest.fixture(autouse=True)
-def _triton():
-    pytest.importorskip("torch")
-    pytest.importorskip("triton")
+pytestmark = pytest.mark.skipif(None in map(find_spec, ("torch", "triton")), reason="torch or triton is not here")
 
 
 @pytest.mark.slow

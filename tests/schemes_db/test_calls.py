@@ -13,6 +13,8 @@ from lcma.schemes_db.formats import parse_bytes
 from ..refusal import has_value, refuses_as_said, values, wrong_calls
 from .archives import Evil, archive, header, json_with, maple, npy, npz_with, pickled, sample, zipped
 
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
 
 def proven(scheme):
     """A scheme, which is proven first."""
@@ -53,12 +55,6 @@ def read(text, **options):
 FILES = Evil, archive, header, json_with, maple, npy, npz_with, pickled, sample, zipped
 NAMES = {one.__name__: one for one in (*FILES, composed, masked, proven, read, rows)} | {"json": json}
 """Names that the calls of both tables may use, beside those of their modules."""
-
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path, monkeypatch):
-    """Calls write their files in a folder of their own."""
-    monkeypatch.chdir(tmp_path)
 
 
 @wrong_calls(__file__)

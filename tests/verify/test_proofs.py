@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
 
 import lcma
 from lcma.errors import VerificationError
@@ -25,6 +24,8 @@ from lcma.verify.randomized import check_randomized, first_wrong, refuted
 from ..refusal import refuses_with
 from ..reports import report_of
 from .faults_of_schemes import changed, faults, single_changes, wrong_equations
+
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def test_the_first_wrong_equation_is_named(strassen):
@@ -181,13 +182,6 @@ BY_EVERY_METHOD = 1
 
 MOST_EXPANDED = 20_000
 """Terms of a scheme up to which its faults are tried by the symbolic proof, which takes seconds for each of more."""
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Limit BLAS to one thread: in several processes of tests its threads wait longer for each other than they work."""
-    with threadpool_limits(1):
-        yield
 
 
 def assert_rejected(made, *methods):

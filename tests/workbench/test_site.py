@@ -37,8 +37,7 @@ def test_pages_are_balanced_small_labelled_and_every_link_leads_somewhere(site, 
     assert len(paths) == built.schemes + 2 > len(shipped_names())
     assert built.largest_page == paths[0].stat().st_size <= MAX_PAGE
     page_at = functools.cache(Page.at)
-    chosen = {*paths[::every], *(folder / "out").glob("*.html"), *(folder / "out" / "schemes").glob("2x[23]x*.html")}
-    for path in chosen:
+    for path in {*paths[::every], *(folder / "out").glob("*.html"), *(folder / "out/schemes").glob("2x[23]x*.html")}:
         page = page_at(path)
         assert len(page.ids) == len(set(page.ids))
         assert page.links

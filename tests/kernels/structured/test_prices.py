@@ -64,7 +64,7 @@ def test_the_model_prices_and_ranks_candidates_as_an_h200_ran_them(sizes, dtype,
 
 @each("dtype, sizes, columns, microseconds, chosen", __file__, "few_columns")
 def test_few_columns_take_a_whole_tile_and_widening_is_paid_at_every_call(dtype, sizes, columns, microseconds, chosen):
-    """The kernel's time in a CUDA graph on an H200, and what is chosen; before, tiled or widened in all of them."""
+    """The kernel's time in a CUDA graph on an H200, and what is chosen."""
     request = request_of(sizes, dtype, n=columns)
     strategy = strategies("cuda")["structured", "tiled"]
     prices = [strategy.predict(one, request, H200)[0].seconds for one in strategy.candidates(request)]
