@@ -107,9 +107,9 @@ def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op]
     if not cse:
         return sums, ops, fresh
     holders: dict[Pair, set[int]] = {}
-    # Every pair that occurs twice has an entry with the number of its holders or a higher, earlier one: it loses
-    # holders, and gains none once queued. Equally frequent pairs are taken by their ids: the choice must not depend
-    # on the order of insertion.
+    # A pair that several sums have is queued once, with their number. Later it is in fewer of them, never in more, so
+    # that an entry may state too many: such a pair is queued again. Equally frequent pairs are taken by their ids, for
+    # the choice must not depend on the order of insertion.
     queue: list[tuple[int, Pair]] = []
 
     def pairs(row: int, ids: Iterable[int]) -> Iterable[Pair]:
@@ -120,7 +120,7 @@ def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op]
             yield from (_pair(total, min(one, other), max(one, other)) for other in total if other not in done)
 
     def add(new: Iterable[tuple[int, Pair]]) -> None:
-        """Count pairs of rows that no row had before, and queue those that occur twice."""
+        """Store the rows of pairs that no row had before, and queue the pairs that several rows have."""
         added: dict[Pair, set[int]] = {}
         for row, pair in new:
             added.setdefault(pair, set()).add(row)

@@ -180,7 +180,7 @@ def test_variants_of_a_closure_are_loaded_by_the_next_process(start, tmp_path, m
 def test_functions_without_a_wrapper_are_called_by_compiled_code_alone():
     """A call from Python would end the process: nothing but compiled functions reads their names."""
     root = Path(__file__).parents[1]
-    bare, python = set(), set()
+    bare, read_by_python = set(), set()
     for path in [path for folder in ("search", "tests/search") for path in (root / folder).rglob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         made = {
@@ -193,6 +193,6 @@ def test_functions_without_a_wrapper_are_called_by_compiled_code_alone():
                 known |= {(node.module.rpartition(".")[2], one.name) for one in node.names}
         others = [one for one in tree.body if not made.get(one, "").startswith(("compiled", "njit"))]
         read = {node.id for one in others for node in ast.walk(one) if isinstance(node, ast.Name)}
-        python |= {one for one in known if one[1] in read}
+        read_by_python |= {one for one in known if one[1] in read}
     assert len(bare) > 100
-    assert not bare & python
+    assert not bare & read_by_python

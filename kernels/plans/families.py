@@ -90,8 +90,8 @@ REMOVED = {
     **{("cuda", "structured", name): "strided" for name in ("bmm", "einsum", "bsr", "csr")},
     **{("cpu", "structured", name): "slabs" for name in ("bmm", "einsum", "bsr", "csr")},
 }
-"""Strategies that were measured and did not pay: the replacement by device, family and name (with its method, if only
-the method was removed). docs/benchmarks/removed.md has the figures.
+"""Strategies that were removed once they were measured: the replacement by device, family and name (with its method, if
+only the method was removed). docs/benchmarks/removed.md has the figures.
 """
 
 

@@ -43,7 +43,7 @@ from .tiles import (
     triton_reason,
 )
 from .transposition import multiply_transposed, transposed_reason
-from .views import buffer_rows, copied_for, padded, view_chain
+from .views import buffer_rows, ends_of, padded, view_chain
 
 REASONS = {GATHER: gather_reason, BY_HALVES: split_reason}
 """The reasons by strategy why a kernel does not multiply patterns, for n columns of a dtype."""
@@ -117,7 +117,8 @@ class CudaStructured(StructuredStrategy):
             elements = max(one.rows + one.cols for one in patterns) + sum(one.rows for one in patterns[1:])
             return held + 4 * (elements * n + 8 * elements)
         ends = batch_first(request) if self.name in (STRIDED, WIDENED, TRANSPOSED) else (False, False)
-        return held + sum(buffer_rows(chain, *copied_for(chain, n, *ends))) * padded(n) * request.itemsize
+        ends = ends if self.name == TRANSPOSED else ends_of(chain, n, *ends)
+        return held + sum(buffer_rows(chain, *ends)) * padded(n) * request.itemsize
 
     def product(self, candidate: Candidate, request: Request, machine: Machine) -> Product:
         structure, dtype = chain_in(request), request.arithmetic
@@ -134,7 +135,7 @@ class CudaStructured(StructuredStrategy):
         if self.name in (GATHER, BY_HALVES):
             return partial(factor_by_factor, multiply_small if self.name == GATHER else multiply_split, patterns)
         chain = self.rewritten_chain(request)[0]
-        return view_chain(chain, *copied_for(chain, request.n, *batch_first(request))).run
+        return view_chain(chain, *ends_of(chain, request.n, *batch_first(request))).run
 
 
 def _decoded(structure: FactorChain) -> BlockLowRank | None:

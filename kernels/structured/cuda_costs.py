@@ -22,7 +22,7 @@ from .split import TILES as SPLIT_TILES
 from .split import split_seconds
 from .strategy import STRIDED, TILED, TRANSPOSED, batch_first
 from .tiles import tile_of
-from .views import FactorStep, copied_ends, copied_for, steps_of
+from .views import FactorStep, copied_ends, ends_of, steps_of
 
 PRICES = measured("structured")
 HOST, BLOCKS = measured("structured.host"), measured("structured.blocks")
@@ -129,7 +129,8 @@ def view_stages(strategy: str, structure: FactorChain, request: Request, machine
     Factors are widened at every call.
     """
     original, structure = structure, rewritten_chain(structure, strategy) if strategy in REWRITES else structure
-    ends = copied_ends(structure, *copied_for(structure, request.n, *batch_first(request)))
+    given = batch_first(request)
+    ends = copied_ends(structure, *(given if strategy == TRANSPOSED else ends_of(structure, request.n, *given)))
     steps, stages, costs = steps_of(structure, *ends), [], CudaCostModel.of(machine)
     launches = sum(step.calls for step in steps)
     if strategy == WIDENED:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..cpu.workspace import Arena, aligned
-from .blocks import Array, Factors, alternating_rows, is_batch_first
+from .blocks import Array, Factors, alternating_rows
 from .chain import FactorChain
 from .pattern import Pattern
 from .tiles import multiply_blocks
@@ -46,7 +46,7 @@ class BlockRows:
             row, column = matrix.strides
             shape = self.outer, self.d, self.inner, matrix.shape[1]
             return np.lib.stride_tricks.as_strided(matrix, shape, (row * i, row * j, row * q, column))
-        row, column, n = steps_in(matrix)
+        row, column, n = view_strides(matrix)
         return matrix.as_strided((self.outer, self.d, self.inner, n), (row * i, row * j, row * q, column))
 
     def is_readable(self, first: bool) -> bool:
@@ -54,10 +54,11 @@ class BlockRows:
         return not first or self.strides[2] == 1
 
 
-def steps_in(matrix: Any) -> tuple[int, int, int]:
-    """Return the strides of a tensor (rows, n) and n; that of a single column is 1.
+def view_strides(matrix: Any) -> tuple[int, int, int]:
+    """Return the strides of rows and of columns of a tensor (rows, n), and n.
 
-    The vendor's product reads and writes such a view in place whatever the stride of its rows; torch copies it else.
+    A single column is given the stride 1: torch then lets the vendor's product read and write a view of it in place,
+    whatever the stride of its rows, and copies it otherwise.
     """
     (row, column), n = matrix.stride(), matrix.size(1)
     return row, 1 if n == 1 else column, n
@@ -137,8 +138,12 @@ def copied_ends(structure: FactorChain, first: bool, last: bool) -> tuple[bool, 
     return not steps[0].source.is_readable(first), not steps[-1].target.is_readable(last)
 
 
-def copied_for(structure: FactorChain, n: int, first: bool, last: bool) -> tuple[bool, bool]:
-    """Return `first` and `last`; of one column, which has both orders, whether its blocks are in no single view."""
+def ends_of(structure: FactorChain, n: int, first: bool, last: bool) -> tuple[bool, bool]:
+    """Return whether X and the result (rows, n) are multiplied as batch-first ones: as `first` and `last` say they are.
+
+    A single column is batch-first and batch-last. It is batch-first, so that its blocks are copied, where no single
+    view has all of them.
+    """
     if n != 1:
         return first, last
     steps = steps_of(structure)
@@ -215,7 +220,7 @@ def _joined(blocks: BlockRows) -> Callable[[Array], Array]:
     apart, step = blocks.strides[0 if blocks.d == 1 else 1], blocks.strides[2]
 
     def view(matrix: Array) -> Array:
-        row, column, n = steps_in(matrix)
+        row, column, n = view_strides(matrix)
         return matrix.as_strided((count, inner, n), (apart * row, step * row, column))
 
     return view
@@ -261,12 +266,6 @@ def view_chain(structure: FactorChain, first: bool, last: bool) -> ViewChain:
     """Return the launches for batch-first ends (`first`, `last`) or batch-last ones."""
     copied = copied_ends(structure, first, last)
     return ViewChain(structure, *copied, tuple(map(Launch, steps_of(structure, *copied))))
-
-
-def multiply_strided(structure: FactorChain, factors: Factors, x: Array, out: Array) -> None:
-    """Compute out (rows, n) = W x for tensors, each batch-first or batch-last."""
-    ends = copied_for(structure, x.shape[1], is_batch_first(x), is_batch_first(out))
-    view_chain(structure, *ends).run(factors, x, out)
 
 
 def padded(n: int) -> int:

@@ -70,6 +70,7 @@ def test_few_columns_take_a_whole_tile_and_widening_is_paid_at_every_call(dtype,
     prices = [strategy.predict(one, request, H200)[0].seconds for one in strategy.candidates(request)]
     assert 1e6 * min(prices) == pytest.approx(microseconds, rel=0.5)
     assert decision_for(request, machine=H200).plan.candidate.strategy == chosen
+    assert decision_for(request, strategy="transposed", machine=H200).plan.workspace > 0  # one column is copied, too
 
 
 def test_views_are_chosen_batch_last_and_more_columns_than_32_bits_count_are_planned():

@@ -12,10 +12,15 @@ from lcma.kernels.structured import outer
 from lcma.kernels.structured.blocks import apply_transposed, is_batch_first
 from lcma.kernels.structured.outer import batch_parts, is_gathered, outer_blocks, outer_tensors
 from lcma.kernels.structured.tiles import is_readable
-from lcma.kernels.structured.views import BlockRows, by_blocks, multiply_strided, natural, steps_of
+from lcma.kernels.structured.views import BlockRows, by_blocks, ends_of, natural, steps_of, view_chain
 from lcma.kernels.torch.structured_products import _Repeat
 
 from ..cases import STRUCTURE, each
+
+
+def multiply_strided(structure, factors, x, out):
+    """out (rows, n) = W x by the strided product, each batch-first or batch-last."""
+    view_chain(structure, *ends_of(structure, x.shape[1], is_batch_first(x), is_batch_first(out))).run(factors, x, out)
 
 
 def test_batch_first_products_on_views_are_gemms_and_nothing_else(block_structure, recorder):
