@@ -71,11 +71,8 @@ def permute(scheme: Scheme, order: str) -> Scheme:
     if sorted(order) != sorted("mkn"):
         raise TargetError(f"order {order!r} must be an arrangement of m, k and n")
     names = "mkn"
-    for _ in range(3):
-        if names == order:
-            return scheme
-        scheme, names = rotate(scheme), names[1:] + names[:1]
-    scheme, names = transpose(scheme), names[::-1]
+    if order not in "mknmk":  # not as a rotation has them
+        scheme, names = transpose(scheme), names[::-1]
     while names != order:
         scheme, names = rotate(scheme), names[1:] + names[:1]
     return scheme

@@ -154,12 +154,14 @@ class SchemePool:
     def of(cls, schemes: Sequence[Scheme], dominated: int = 0) -> SchemePool:
         """Return the pool of these schemes in all orientations, and the two-level ones of at most 64 products."""
         oriented: dict[str, OrientedScheme] = {}
+        known: set[tuple[int, ...]] = set()
         for scheme in schemes:
             for order in permutations("mkn"):
-                one = OrientedScheme.of(scheme, "".join(order))
+                sizes = tuple(getattr(scheme.target, side) for side in order)
                 # All orientations of a cube have equal sizes: one suffices.
-                known = {other.scheme.target.name for other in oriented.values()}
-                if one.scheme is scheme or one.scheme.target.name not in known:
+                if order == ("m", "k", "n") or sizes not in known:
+                    known.add(sizes)
+                    one = OrientedScheme.of(scheme, "".join(order))
                     oriented.setdefault(one.digest, one)
         base = [LevelScheme(f"{one.scheme.target}:{one.scheme.rank}", (one,)) for one in oriented.values()]
         columns = [costs_of(level.scheme) for level in base]

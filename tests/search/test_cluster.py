@@ -158,15 +158,12 @@ def test_ray_may_be_absent(monkeypatch):
     refuses(r"pip install 'lcma\[ray\]'", improve, ["3x5x6"], address="local")
 
 
-@pytest.fixture
+@pytest.fixture(scope="class")
 def cluster():
-    """A cluster of two workers on this machine, ended after the test."""
+    """A cluster of two workers on this machine, ended after the tests of it: it takes seconds to start."""
     ray = pytest.importorskip("ray")
     yield Cluster("local", 2)
     ray.shutdown()
-
-
-real = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # Ray leaves files and processes to be collected
 
 
 def process_of(worker):
@@ -179,9 +176,9 @@ def digests(result):
     return [found.scheme.digest for found in result.finds]
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray leaves files and processes to be collected
 class TestRay:
-    pytestmark = real
-
     def test_finds_are_those_of_threads(self, cluster):
         for more in ({}, {"walk": "flip-c3"}):
             course = {**COURSE, **more}
@@ -223,7 +220,7 @@ class TestRay:
         assert (ours.rounds, ours.flips, ours.ranks) == (plain.rounds, plain.flips, plain.ranks)
 
     @pytest.mark.parametrize("device", ["cpu", "twin"])
-    def test_improvements_take_turns_side_by_side(self, cluster, home, monkeypatch, device):
+    def test_improvements_take_turns_side_by_side(self, cluster, warm_home, monkeypatch, device):
         from lcma.search.improve import catalogue
 
         monkeypatch.setattr(catalogue, "kept_ranks", lambda catalog, over: {})

@@ -37,15 +37,17 @@ def started(*arguments, **settings):
     )
 
 
-def interrupted(command, folder, seconds=None):
+def interrupted(command, folder, seconds=None, written=None):
     """Return the exit code, the seconds from SIGINT to the end, and what was written.
 
-    The signal comes after so many seconds, else with the first line on stderr.
+    The signal comes after so many seconds, else with the first line on stderr, and in the file `written`.
     """
     process = started("-m", "lcma", *command, cwd=folder)
     said = ""
     if seconds is None:
         said = process.stderr.readline()
+        while written and process.poll() is None and not (written.exists() and written.stat().st_size):
+            time.sleep(0.05)
     else:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.communicate(timeout=seconds)
@@ -69,13 +71,13 @@ def test_ctrl_c_ends_a_command_in_time(run, warm_home, tmp_path, name):
 @pytest.mark.slow
 def test_what_a_search_had_found_is_kept_and_read_by_the_next_command(run, warm_home, tmp_path):
     command = ["search", "2x2x3", "--rank", "11", "--ring", "Z2", "--count", "100000", "--time", "10m", "--out", "run"]
-    code, _, _, err = interrupted(command, tmp_path, seconds=12.0)
+    found = tmp_path / "run" / "found.jsonl"
+    code, _, _, err = interrupted(command, tmp_path, written=found)
     assert code == 130, err
-    written = (tmp_path / "run" / "found.jsonl").read_text().splitlines()
     listed = run.json("list", "--where", "origin=user", "2x2x3")
     digests = {entry["digest"] for entry in listed}
-    assert 1 <= len(digests) <= len(written)
-    assert run("verify", tmp_path / "run" / "found.jsonl", "-q")[0] == 0
+    assert 1 <= len(digests) <= len(found.read_text().splitlines())
+    assert run("verify", found, "-q")[0] == 0
     assert run("status", tmp_path / "run")[0] == 0
 
 
