@@ -37,6 +37,7 @@ class StructuredExecutor:
         self._product, self._rewrite = product, rewrite
         self._transposed = request.layouts[2] is Layout.COLUMNS
         self._size = (request.n, request.m) if self._transposed else (request.m, request.n)
+        self._strides = (1, request.m) if self._transposed else (request.n, 1)  # of tensors: no view is made
 
     def prepare(self, a: Factors) -> PreparedOperand:
         """Return the factors in the product's format, to pass to `run` instead of `a`; a must not be modified."""
@@ -83,10 +84,9 @@ class StructuredExecutor:
 
     def _empty(self, like: Array) -> Array:
         """Allocate a result (rows, n) of the request's layout, of the kind of X."""
-        if isinstance(like, np.ndarray):
-            found: Array = empty_aligned(self._size, self.request.result)
-        else:
-            found = like.new_empty(self._size)
+        if not isinstance(like, np.ndarray):
+            return like.new_empty_strided((self.request.m, self.request.n), self._strides)
+        found: Array = empty_aligned(self._size, self.request.result)
         return found.T if self._transposed else found
 
     def _check_factors(self, factors: Factors) -> None:

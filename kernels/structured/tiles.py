@@ -156,8 +156,8 @@ def strides_of(matrix: Tensor) -> tuple[int, int]:
 
     Triton compiles a kernel anew for a stride of 1, which a single column may have or not.
     """
-    feature, column = matrix.stride()
-    return (feature, column) if matrix.shape[1] != 1 else (feature, matrix.shape[0] * feature)
+    (feature, column), (features, columns) = matrix.stride(), matrix.shape
+    return (feature, column) if columns != 1 else (feature, features * feature)
 
 
 def multiply_batch(weights: Tensor, x: Tensor, out: Tensor) -> None:

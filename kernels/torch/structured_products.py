@@ -77,24 +77,24 @@ class _Repeat:
             return self.executor
         return self.executor.repeats() or (self.executor if allowed() else None)
 
-    def fits(self, factors: Sequence[Tensor], dtype: torch.dtype, device: torch.device) -> bool:
-        """Return whether the checks of these factors would pass again."""
+    def fits(self, factors: Sequence[Tensor], dtype: torch.dtype, index: int) -> bool:
+        """Return whether the checks of these factors would pass again, on the GPU of an index."""
         if len(factors) != len(self.shapes):
             return False
         for one, shape in zip(factors, self.shapes, strict=True):
-            if one.shape != shape or one.dtype is not dtype or one.device != device or not one.is_contiguous():
+            if one.shape != shape or one.dtype is not dtype or one.get_device() != index or not one.is_contiguous():
                 return False
         return True
 
 
 def _on_gpu(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, options: Options) -> Tensor:
-    if x.get_device() != torch._C._cuda_getDevice():  # kernels are launched on the current one
+    if (index := x.get_device()) != torch._C._cuda_getDevice():  # kernels are launched on the current one
         with torch.cuda.device(x.device):
             return _on_gpu(x, factors, structure, options)
-    dtype, device = x.dtype, x.device
+    dtype = x.dtype
     tf32 = allows_tf32() if dtype is torch.float32 else None
     # All that the checks of x depend on: a product that was run with them is a lookup.
-    key = structure, x.shape, x.stride(), dtype, device, options, tf32
+    key = structure, x.shape, x.stride(), dtype, index, options, tf32
     known: _Repeat | None = plan_cache.get(key)
     executor = None if known is None else known.now()
     if executor is None and not allowed():
@@ -103,7 +103,7 @@ def _on_gpu(x: Tensor, factors: Sequence[Tensor], structure: FactorChain, option
             executor = known.executor
             if options[1] is None:
                 defer(known.request)
-    if known is None or executor is None or not known.fits(factors, dtype, device):
+    if known is None or executor is None or not known.fits(factors, dtype, index):
         return _checked_on_gpu(x, factors, structure, options, key)
     if tf32 is None:
         return executor.again(factors, x)
