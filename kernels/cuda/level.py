@@ -16,7 +16,7 @@ from ...schemes_db.target import parse_target
 from ..arrays import Tensor, torch
 from ..codegen.programs import program_for
 from ..codegen.triton_text import Direction
-from ..prepared_operand import PreparedOperand
+from ..planning.strategy import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
 from .flat_program import FlatProgram, flat_program, nests_of, per_program

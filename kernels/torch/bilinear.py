@@ -151,7 +151,7 @@ def define_multilinear(
 def empty_product(
     a: Tensor, b: Tensor, *_: Any, batch_of: Callable[..., Sequence[int]] = torch.broadcast_shapes
 ) -> Tensor:
-    """Return a product of a (..., m, k) and b (..., k, n) without data; `batch_of` gives its leading sizes by theirs."""
+    """Return a product of a (..., m, k), b (..., k, n) without data; `batch_of` gives its leading sizes by theirs."""
     torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
     torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
     return a.new_empty((*batch_of(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
