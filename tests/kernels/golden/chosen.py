@@ -108,9 +108,7 @@ _nested = lru_cache(maxsize=None)(chains.nested_program.__wrapped__)
 def _environment() -> Iterator[None]:
     """Folders of our own, and torch as if it were installed, for the time of a with block."""
     with ExitStack() as stack:
-        stack.enter_context(
-            patch.object(chains, "nested_program", _nested)
-        )  # else programs are flattened several times
+        stack.enter_context(patch.object(chains, "nested_program", _nested))  # else programs are flattened again
         stack.enter_context(patch.dict("os.environ", LCMA_HOME=_HOME.name))
         stack.enter_context(patch.object(blas, "_has_torch", lambda: True))
         yield
