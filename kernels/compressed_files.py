@@ -75,8 +75,7 @@ class FinishedLayers:
         Raises:
             OSError: the folder cannot be written.
         """
-        kinds = {"float32": "F32", "float64": "F64"}
-        rows = {f"factor{place}": (kinds[x.dtype.name], x) for place, x in enumerate(found.factors, 1)}
+        rows = {f"factor{place}": (safetensors.KINDS[x.dtype.name], x) for place, x in enumerate(found.factors, 1)}
         facts = {"structure": found.structure.text, "error": repr(found.error)}
         write_atomic(self._file(key), safetensors.chunks(rows, facts))
 

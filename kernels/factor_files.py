@@ -21,9 +21,6 @@ from .arrays import Matrix
 UNREADABLE = (zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, EOFError, KeyError, SyntaxError, struct.error)
 """Exceptions of zipfile and numpy for damaged archives and headers; RuntimeError also for encrypted ones."""
 
-KINDS = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "complex64": "C64"}
-"""The names of dtypes in .safetensors files."""
-
 
 @dataclass(frozen=True)
 class StoredTensor:
@@ -50,9 +47,9 @@ def save_factors(path: str | Path, header: str, sizes: Matrix, factors: Sequence
         np.savez(buffer, **{header: sizes, **tensors})  # type: ignore[arg-type]  # numpy's stub of **kwds
         content = buffer.getvalue()
     elif path.suffix == ".safetensors":
-        if dtype not in KINDS:
+        if dtype not in safetensors.KINDS:
             raise PlanError(f"a .safetensors file holds no {dtype}; write a .npz file")
-        rows = {header: ("I64", sizes), **{name: (KINDS[dtype], x) for name, x in tensors.items()}}
+        rows = {header: ("I64", sizes), **{name: (safetensors.KINDS[dtype], x) for name, x in tensors.items()}}
         content = safetensors.pack(rows)
     else:
         raise PlanError(f"{path} must end in .npz or .safetensors, to say how the matrix is stored")
@@ -68,7 +65,7 @@ def names_in(path: Path) -> Collection[str]:
     Raises:
         SchemeFormatError: the file cannot be read, or is damaged or truncated.
     """
-    with _readable(path):
+    with readable(path):
         path.stat()  # a file that is not there can't be read, whatever its suffix
         if path.suffix == ".safetensors":
             return safetensors.entries(path)
@@ -84,10 +81,10 @@ def tensor_in(path: Path, name: str) -> StoredTensor:
     Raises:
         SchemeFormatError: the file cannot be read, or is damaged or truncated.
     """
-    with _readable(path):
+    with readable(path):
         if path.suffix == ".safetensors":
             entry = safetensors.entries(path)[name]
-            dtype = "bfloat16" if entry.kind == "BF16" else np.dtype(safetensors.STORAGE[entry.kind]).name
+            dtype = safetensors.NAMES[entry.kind]
             return StoredTensor(dtype, entry.shape, lambda: np.array(safetensors.read(path, entry)))
         with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
             old = np.lib.format.read_magic(stream) == (1, 0)
@@ -97,18 +94,20 @@ def tensor_in(path: Path, name: str) -> StoredTensor:
 
 
 def _array(path: Path, name: str) -> Matrix:
-    with _readable(path), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
+    with readable(path), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as stream:
         found: Matrix = np.lib.format.read_array(stream, allow_pickle=False)
         return np.ascontiguousarray(found, found.dtype.newbyteorder("="))
 
 
 @contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Turn what reading a file may raise into a SchemeFormatError."""
+def readable(path: str | Path, fault: str = "is damaged or cut off") -> Iterator[None]:
+    """Turn what reading a file may raise into a SchemeFormatError, which says `fault` of a file that is damaged."""
     try:
         yield
+    except SchemeFormatError:
+        raise
     except OSError as error:
         raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
-    except UNREADABLE as error:
+    except (*UNREADABLE, TypeError, AttributeError, PlanError) as error:  # the last three: it holds other arrays
         reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise SchemeFormatError(f"is damaged or cut off: {reason}", path) from None
+        raise SchemeFormatError(f"{fault}: {reason}", path) from None

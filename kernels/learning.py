@@ -104,30 +104,22 @@ def frozen_reason() -> str | None:
 
 
 @contextlib.contextmanager
-def paused() -> Iterator[None]:
-    """Within a with block, products of this thread use what is known, and nothing is tried."""
-    _local.pauses += 1
-    try:
-        yield
-    finally:
-        _local.pauses -= 1
-
-
-@contextlib.contextmanager
 def deferred(learn: bool = True) -> Iterator[None]:
     """Within a with block, products of this thread use what is known, and classes that are not decided are queued.
 
     Without `learn` it is as `paused`.
     """
-    if not learn:
-        with paused():
-            yield
-        return
-    _local.deferrals += 1
+    kind = "deferrals" if learn else "pauses"
+    setattr(_local, kind, getattr(_local, kind) + 1)
     try:
         yield
     finally:
-        _local.deferrals -= 1
+        setattr(_local, kind, getattr(_local, kind) - 1)
+
+
+def paused() -> contextlib.AbstractContextManager[None]:
+    """Within a with block, products of this thread use what is known, and nothing is tried."""
+    return deferred(learn=False)
 
 
 def learn(seconds: float = 60.0, on_event: Callable[[str], None] = lambda line: None) -> list[Learned]:

@@ -41,6 +41,10 @@ STORAGE = {
 }
 """The numpy dtype that stores an element, by the format's name; bfloat16 is stored as the bits in 16-bit integers."""
 
+NAMES = {kind: "bfloat16" if kind == "BF16" else np.dtype(storage).name for kind, storage in STORAGE.items()}
+KINDS = {name: kind for kind, name in NAMES.items()}
+"""The format's names of dtypes, by ours."""
+
 
 @dataclass(frozen=True)
 class TensorEntry:

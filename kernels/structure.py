@@ -28,7 +28,6 @@ class Structure(Protocol):
         """Return the matrix (..., rows, cols) with zeros at absent elements."""
 
 
-@runtime_checkable
 class FactoredStructure(Structure, Protocol):
     """A structure whose operand is stored as the parameters of factors instead of its elements."""
 
@@ -54,17 +53,8 @@ class FactoredStructure(Structure, Protocol):
 
 
 def is_factored(structure: Structure) -> TypeGuard[FactoredStructure]:
-    """Return whether a structure's operand is stored by factors.
-
-    Checking a protocol's members takes longer than a small product, so that the result is cached by class.
-    """
-    kind = type(structure)
-    if kind not in _factored:
-        _factored[kind] = isinstance(structure, FactoredStructure)
-    return _factored[kind]
-
-
-_factored: dict[type, bool] = {}
+    """Return whether a structure's operand is stored by factors: one look, as every request and call asks."""
+    return hasattr(type(structure), "factor_shapes")
 
 
 @dataclass(frozen=True)

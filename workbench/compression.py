@@ -25,6 +25,7 @@ from ..kernels.compression import (
     output_error,
     predicted_speed,
 )
+from ..kernels.factor_files import readable
 from ..kernels.factored import factored_request, product_dtype
 from .contenders import contest_of
 from .destination import write, writing
@@ -89,10 +90,8 @@ def stored_weights(path: Path, layout: str = "auto") -> list[StoredWeight]:
     Raises:
         SchemeFormatError: the file cannot be read, or is cut off.
     """
-    try:
+    with readable(path):
         known = safetensors.entries(path)
-    except OSError as error:
-        raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
     found = {
         name.removesuffix(".weight"): entry
         for name, entry in known.items()

@@ -13,6 +13,7 @@ from ..errors import PlanError, SchemeFormatError
 from ..kernels import safetensors
 from ..kernels.arrays import Matrix, torch
 from ..kernels.bfloat16 import bfloat16_bits, float32_of
+from ..kernels.factor_files import readable
 from ..kernels.precision import TF32, arithmetic_of
 from .destination import write
 
@@ -23,10 +24,6 @@ SUFFIX = ".safetensors"
 _REAL = ("float16", "bfloat16", "tf32", "fp32-accurate", "tf32x3", "fp8", "float32", "float64")
 DTYPES = (*_REAL, "complex64", "complex128", "int8", "int32", "int64")
 """The arithmetics that operands can be converted for, by name; the planner decides which a device multiplies."""
-
-_NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "C64": "complex64"}
-_NAMES |= {"I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U8": "uint8", "BOOL": "bool"}
-_KINDS = {name: kind for kind, name in _NAMES.items()}
 
 PRODUCT = "C"
 """The name of a product's tensor where none is given."""
@@ -96,10 +93,8 @@ def read_operand(text: str) -> Operand:
         SchemeFormatError: there is no such file or tensor, or it holds no matrix.
     """
     path, tensor = _place(text)
-    try:
+    with readable(path):
         found = _tensor(path, tensor, text) if path.suffix == SUFFIX else _npy(path, text)
-    except OSError as error:
-        raise SchemeFormatError(f"can't be read: {error.strerror or error}", str(path)) from None
     if found.matrix.ndim < 2:
         raise SchemeFormatError(f"has {found.matrix.ndim} dimension(s); a matrix has two or more", text)
     if not found.matrix.dtype.isnative:
@@ -141,7 +136,7 @@ def _tensor(path: Path, tensor: str | None, text: str) -> Operand:
         what = "several tensors; name one as FILE:TENSOR" if tensor is None else f"no tensor {tensor[:80]!r}"
         raise SchemeFormatError(f"holds {what}. It has {names}", str(path))
     entry = known[tensor]
-    return Operand(safetensors.read(path, entry), _NAMES[entry.kind], text)
+    return Operand(safetensors.read(path, entry), safetensors.NAMES[entry.kind], text)
 
 
 def check_destination(text: str, dtype: str) -> None:
@@ -154,7 +149,7 @@ def check_destination(text: str, dtype: str) -> None:
     path, tensor = _place(text)
     if path.suffix != SUFFIX:
         return
-    if dtype not in _KINDS:
+    if dtype not in safetensors.KINDS:
         raise PlanError(f"a {SUFFIX} file holds no {dtype}; write a .npy")
     if path.is_file() and (others := set(safetensors.entries(path)) - {tensor or PRODUCT}):
         raise PlanError(f"{path} holds {min(others)[:80]} and would lose it; write the product to a file of its own")
@@ -171,7 +166,7 @@ def write_product(text: str, matrix: Matrix, dtype: str) -> str:
     path, tensor = _place(text)
     note = ""
     if path.suffix == SUFFIX:
-        content = safetensors.pack({tensor or PRODUCT: (_KINDS[dtype], matrix)})
+        content = safetensors.pack({tensor or PRODUCT: (safetensors.KINDS[dtype], matrix)})
     else:
         if dtype == "bfloat16":
             matrix, note = float32_of(matrix), " as float32, since .npy has no bfloat16"

@@ -174,24 +174,7 @@ import triton.language as tl
 def combine(
     matrix,
     stack,
-{tensors}    rows: tl.int64,
-    cols: tl.int64,
-    row_stride: tl.int64,
-    col_stride: tl.int64,
-    item_stride: tl.int64,
-    height: tl.int64,
-    width: tl.int64,
-    slab_row: tl.int64,
-    slab_col: tl.int64,
-    slab_stride: tl.int64,
-    stack_stride: tl.int64,
-    tiles: tl.int32,
-    ROWS: tl.constexpr,
-    COLS: tl.constexpr,
-    VECTOR: tl.constexpr,
-    MATRIX: tl.constexpr,
-    SLABS: tl.constexpr,
-):
+{parameters}):
     tile = tl.program_id(0)
     item = tl.program_id(1).to(tl.int64)
     near_row = (tile // tiles) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -239,6 +222,8 @@ def combine_text(work: Combine) -> str:
     else:
         to_stack = work.direction is Direction.TO_STACK
         lines += nest_lines(work.map, work.nest, to_stack, work.real, work.ahead, lambda step: _line(work, step))
+    numbers = (f"{name}: tl.int{32 if name == 'tiles' else 64}" for name in NUMBERS)
+    parameters = *work.tensors, *numbers, *(f"{name}: tl.constexpr" for name in FORM)
     head = _HEAD.format(
         direction=work.direction,
         sources=work.map.sources,
@@ -246,7 +231,7 @@ def combine_text(work: Combine) -> str:
         additions=work.map.additions,
         real=work.real,
         imports=work.imports,
-        tensors="".join(f"    {name},\n" for name in work.tensors),
+        parameters="".join(f"    {one},\n" for one in parameters),
         unspecialised=list(NUMBERS),
     )
     return head + "".join(f"    {line}\n" for line in lines)
@@ -257,6 +242,9 @@ NUMBERS = (
     *("slab_row", "slab_col", "slab_stride", "stack_stride", "tiles"),
 )
 """The sizes and strides that every kernel takes, in order."""
+
+FORM = ("ROWS", "COLS", "VECTOR", "MATRIX", "SLABS")
+"""What a kernel is compiled for, besides its text and the dtypes; see `combine_text`."""
 
 
 def _edges(work: Combine) -> list[str]:

@@ -11,8 +11,7 @@ from ...errors import PlanError
 from ..arrays import Matrix
 from ..dtypes import stored
 from ..overflow import largest_magnitude, require_within
-from ..planning.strategy import Stage
-from ..prepared_operand import PreparedOperand
+from ..planning.strategy import PreparedOperand, Stage
 from ..request import Layout, Request
 from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
 

@@ -11,14 +11,11 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ..arrays import Tensor, torch
 from ..codegen.maps import Block, LinearMap
-from ..codegen.triton_text import BY_COLUMNS, BY_ROWS, STRIDED, Combine, Direction, combine_kernel
+from ..codegen.triton_text import BY_COLUMNS, BY_ROWS, FORM, STRIDED, Combine, Direction, combine_kernel
 from ..codegen.triton_tiles import ACCESS, CombineTile, tile_of
 from .launch import MOST_ITEMS, Repeated
 
 Launch = Callable[..., object]
-
-FORM = ("ROWS", "COLS", "VECTOR", "MATRIX", "SLABS")
-"""What a kernel is compiled for, besides its text and the dtypes; see `combine_text`."""
 
 KEPT = 256
 """Maximum number of cached launches of a combination."""

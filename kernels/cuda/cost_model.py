@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..identity import memoize_on_instance
 from ..measured import measured
 from ..planning.machine import Machine
 from ..planning.profile import GemmRate, Profile
@@ -136,10 +137,6 @@ class CudaCostModel:
             rows.setdefault((row.dtype, kind), []).append((row, int(count or 1)))
         return rows
 
-    @cached_property
-    def _tables(self) -> dict[tuple[str, str], tuple[Floats, Floats]]:
-        return {}
-
     def best_rate(self, dtype: str) -> float:
         """Return the best measured rate, in flops per second."""
         rates = (row.rate for row in self.profile.gemm if row.dtype == dtype)
@@ -150,10 +147,8 @@ class CudaCostModel:
         m, k, n, count = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (m, k, n, count)))
         if (dtype, mode) not in self._rows:
             return np.full(m.shape, np.nan)
-        if (dtype, mode) not in self._tables:
-            self._tables[dtype, mode] = self._table(dtype, mode)
         together = count if mode in ALL_AT_ONCE else np.ones(count.shape)
-        places, speeds = self._tables[dtype, mode]
+        places, speeds = self._table(dtype, mode)
         wanted = np.stack([np.log(np.maximum(x, 1)) for x in (m, k, n, together)], axis=-1)
         apart = wanted[..., None, :] - places
         weights = ((apart * apart).sum(axis=-1) + ALIKE) ** -1.5
@@ -211,6 +206,7 @@ class CudaCostModel:
                 part = np.where(common == multiple, part * share, part)
         return part * alignment_efficiency(dtype, k, n) if mode in ALL_AT_ONCE else part
 
+    @memoize_on_instance
     def _table(self, dtype: str, mode: str) -> tuple[Floats, Floats]:
         """Return logarithms of m, k, n and number, and of flops per second at full waves while multiplying."""
         rows = self._rows[dtype, mode]

@@ -13,8 +13,8 @@ from typing import Any
 from ...errors import PlanError
 from ..arrays import Tensor, torch
 from ..out import check_out, shares_storage
+from ..planning.strategy import PreparedOperand
 from ..precision import TF32
-from ..prepared_operand import PreparedOperand
 from ..request import BITS, Request, matmul_shape
 from .dtypes import vendor_precision
 

@@ -18,8 +18,9 @@ from ...schemes_db.program import Program
 from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Scale
+from ..identity import memoize_on_instance
 from . import float16_pairs as pairs
-from .flat_program import flat_program, per_program
+from .flat_program import flat_program
 from .launch import on_device, starter
 from .level import CudaLevel
 from .packed_product import PackedArithmetic
@@ -173,8 +174,10 @@ class PairsProduct:
         return plain, exact, shared.repeat(blocks)[:lines]
 
 
-pairs_by_level = per_program(PairsProduct)
-"""The products by a program, cached with its kernels."""
+@memoize_on_instance
+def pairs_by_level(program: Program) -> PairsProduct:
+    """Return the products by a program, made once, with their kernels; raises as `PairsProduct`."""
+    return PairsProduct(program)
 
 
 def pairs_arithmetic(by_level: PairsProduct | None = None) -> PackedArithmetic:

@@ -1,17 +1,25 @@
-"""Products of matrices in e4m3 with block scales, in numpy: the reference for the kernels of `fp8_kernel`."""
+"""Products of matrices in e4m3 with block scales, in numpy: the reference for the kernels of `fp8_kernel`.
+
+numpy has no e4m3fn: torch converts. One bit of sign, four of exponent with bias 7, three of mantissa; no infinity, NaN
+is 0x7F. Source: Micikevicius et al., "FP8 Formats for Deep Learning" (arXiv:2209.05433), table 1.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Matrix
-from ..e4m3 import LARGEST, NAN, decode, encode
+from ..arrays import Matrix, torch
 
 BLOCK = 128
 """Elements along k, and columns of B, that share a scale; of A each row has scales of its own.
 
 Source: DeepSeek-V3 technical report (arXiv:2412.19437), section 3.3.2.
 """
+
+LARGEST = 448.0
+"""The largest finite value."""
+
+NAN = 0x7F
 
 FLOOR = 2.0**-100
 """Least magnitude that a scale is computed from, so that neither the scale nor its inverse leaves float32."""
@@ -80,3 +88,17 @@ def _quantised(x: Matrix, block: tuple[int, int]) -> tuple[Matrix, Matrix]:
     spread = np.repeat(np.repeat(inverses, block[0], axis=0), block[1], axis=1)[:rows, :cols]
     bits = np.where(finite, encode(np.where(finite, wide, 0) * spread), np.uint8(NAN))
     return bits.astype(np.uint8), scales
+
+
+def encode(values: Matrix) -> Matrix:
+    """Return the codes (uint8) of float32 values, rounded to nearest, ties to even; beyond 448 saturated.
+
+    NaN becomes 0x7F.
+    """
+    cut = torch.from_numpy(np.array(values, np.float32)).clamp(-LARGEST, LARGEST)  # torch makes NaN of larger ones
+    return cut.to(torch.float8_e4m3fn).view(torch.uint8).numpy()
+
+
+def decode(codes: Matrix) -> Matrix:
+    """Return the float32 values of codes (uint8)."""
+    return torch.from_numpy(np.array(codes)).view(torch.float8_e4m3fn).float().numpy()

@@ -16,10 +16,11 @@ from ...schemes_db.target import parse_target
 from ..arrays import Tensor, torch
 from ..codegen.programs import program_for
 from ..codegen.triton_text import Direction
-from ..prepared_operand import PreparedOperand
+from ..identity import memoize_on_instance
+from ..planning.strategy import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
-from .flat_program import FlatProgram, flat_program, nests_of, per_program
+from .flat_program import FlatProgram, flat_program, nests_of
 from .launch import ALIGNMENT, Repeated
 from .naive import combine, takes_triton
 from .repeated_product import RepeatedProduct
@@ -212,12 +213,10 @@ def _items(x: Tensor, piece: BatchPiece) -> Tensor:
     return x if x.shape[0] == 1 else x[piece.items]
 
 
-_levels = per_program(CudaLevel)
-
-
+@memoize_on_instance
 def cuda_level(program: Program, method: CudaMethod = CudaMethod.BATCHED) -> CudaLevel:
-    """Return the level of a program, cached with its kernels; raises as `CudaLevel`."""
-    return _levels(program, method)
+    """Return the level of a program, made once, with its kernels; raises as `CudaLevel`."""
+    return CudaLevel(program, method)
 
 
 class PaddedProduct(CudaLevel):

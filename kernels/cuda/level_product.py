@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ...errors import PlanError
 from ..arrays import Tensor, torch
-from ..prepared_operand import PreparedOperand
+from ..planning.strategy import PreparedOperand
 from ..request import Request
 from .executor import TensorCore, TensorExecutor
 from .level import CudaLevel, PaddedProduct

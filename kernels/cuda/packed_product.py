@@ -10,8 +10,8 @@ import numpy as np
 
 from ..arrays import Tensor, torch
 from ..overflow import require_within
+from ..planning.strategy import PreparedOperand
 from ..precision import TF32
-from ..prepared_operand import PreparedOperand
 from ..request import Request
 from .dtypes import vendor_precision
 from .executor import TensorCore, TensorExecutor, VendorExecutor

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ...arguments import INTEGER, need
-from ...errors import PlanError, SchemeFormatError
+from ...errors import PlanError
 from ...home import write_atomic
 from ...schemes_db.masks import refuse_masks
+from ..factor_files import readable
 
 WORD = 64
 
@@ -185,19 +186,13 @@ class BitMatrix:
         Raises:
             SchemeFormatError: the file contains no bit matrix, or cannot be read.
         """
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                if str(file["bitorder"]) != "little":
-                    raise PlanError(f"its bit order is {file['bitorder']}, not little")
-                words, cols = file["words"], int(file["cols"])
-                if words.dtype != np.dtype("<u8"):
-                    raise PlanError(f"its words are {words.dtype}, not uint64")
-                return cls(_native(words), cols)
-        except OSError as error:
-            raise SchemeFormatError(f"can't be read: {error.strerror or error}", str(path)) from None
-        except (PlanError, ValueError, KeyError, TypeError, AttributeError, EOFError) as error:
-            line = str(error).splitlines()[0] if str(error) else type(error).__name__
-            raise SchemeFormatError(f"is not a bit matrix: {line}", str(path)) from None
+        with readable(path, "is not a bit matrix"), open(path, "rb") as raw, np.load(raw, allow_pickle=False) as file:
+            if str(file["bitorder"]) != "little":
+                raise PlanError(f"its bit order is {file['bitorder']}, not little")
+            words, cols = file["words"], int(file["cols"])
+            if words.dtype != np.dtype("<u8"):
+                raise PlanError(f"its words are {words.dtype}, not uint64")
+            return cls(_native(words), cols)
 
 
 def _native(words: npt.NDArray[Any]) -> Words:

@@ -86,7 +86,7 @@ def decide(request: Request, machine: Machine, strategies: Strategies, strategy:
     only, method = _named(request, strategies, strategy)
     if strategy is not None and not request.is_empty:
         return _by_strategy(request, machine, only, _baseline_or_none(request, machine, strategies), method)
-    baseline = baseline_plan(request, machine, strategies)
+    baseline = baseline_plans(request, machine, strategies)[0]
     if machine.wisdom is not None and (known := _measured(request, machine, strategies)):
         return known
     if reason := NOTHING if request.is_empty else smallness(request):
@@ -155,17 +155,8 @@ def gains(plan: Plan, baseline: Plan) -> bool:
     return plan.seconds < margin(plan.candidate.family, plan.request, plan.stages) * baseline.seconds
 
 
-def baseline_plan(request: Request, machine: Machine, strategies: Strategies) -> Plan:
-    """Return the plan of the baseline of the request's family.
-
-    Raises:
-        PlanError: it cannot run the request within its limits.
-    """
-    return baseline_plans(request, machine, strategies)[0]
-
-
 def baseline_plans(request: Request, machine: Machine, strategies: Strategies) -> list[Plan]:
-    """Return the plans of the baseline of the request's family: one, and one more for each library, if several can run.
+    """Return the plans of the baseline of the request's family: its own, and one more for each library that can run.
 
     Raises:
         PlanError: none can run the request within its limits.
@@ -196,7 +187,7 @@ def vendor_plans(request: Request, machine: Machine, strategies: Strategies) -> 
 
 def _baseline_or_none(request: Request, machine: Machine, strategies: Strategies) -> Plan | None:
     try:
-        return baseline_plan(request, machine, strategies)
+        return baseline_plans(request, machine, strategies)[0]
     except PlanError:
         return None
 

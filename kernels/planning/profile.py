@@ -16,6 +16,7 @@ import numpy as np
 
 from ...errors import LcmaError, SchemeFormatError, unknown_name
 from ...home import home, write_atomic
+from ..identity import memoize_on_instance
 from .cache import plan_cache
 
 ESTIMATED = "estimated"
@@ -140,14 +141,13 @@ class Profile:
         table = self.rates(dtype, mode)
         return None if table is None else float(table.at(m, k, n))
 
+    @memoize_on_instance
     def rates(self, dtype: str, mode: str = "whole") -> RateTable | None:
         """Return the measured rates of a dtype; those of whole products if the mode was not measured."""
-        if (dtype, mode) not in self._tables:
-            rows = [row for row in self.gemm if row.dtype == dtype and row.mode == mode]
-            if not rows and mode != "whole":
-                return self.rates(dtype)
-            self._tables[dtype, mode] = RateTable(rows) if rows else None
-        return self._tables[dtype, mode]
+        rows = [row for row in self.gemm if row.dtype == dtype and row.mode == mode]
+        if not rows and mode != "whole":
+            return self.rates(dtype)
+        return RateTable(rows) if rows else None
 
     def backend(self, dtype: str, m: int, k: int, n: int) -> str:
         """Return the library that was fastest at the measured size nearest to this one; "" if none was measured."""
@@ -175,10 +175,6 @@ class Profile:
             return best.backend if best.rate > PREFERENCE * first.rate else first.backend
 
         return {dtype: {size: fastest(rows) for size, rows in sizes.items()} for dtype, sizes in found.items()}
-
-    @cached_property
-    def _tables(self) -> dict[tuple[str, str], RateTable | None]:
-        return {}
 
     def _check(self) -> None:
         """Raise ValueError or TypeError if a figure is no number that a machine may have."""

@@ -13,6 +13,7 @@ from ...errors import PlanError
 from ...schemes_db.display import line, table
 from ...schemes_db.program import Program
 from ..request import Request
+from .cache import plan_cache
 from .wisdom import CandidateKey, Parameters
 
 if TYPE_CHECKING:
@@ -60,6 +61,19 @@ class Executor(Protocol):
         Raises:
             PlanError: the operands do not match the plan's request, or `check_out` refuses `out`.
         """
+
+
+@dataclass(frozen=True)
+class PreparedOperand:
+    """B (k x n, an array or a tensor) with the sums of an executor's `prepare`, to pass to `run` instead of b.
+
+    It is valid for every executor of the same program, method, k, n, dtype and layout of B, for any m. `sums` are the
+    data that the device's level executor reads instead of B.
+    """
+
+    b: Any
+    sums: Any
+    nbytes: int
 
 
 class Source(Protocol):
@@ -252,16 +266,12 @@ def register_strategy(strategy: Strategy) -> None:
             "propose, candidates_of, restore, can_run, predict, workspace and build"
         )
     _registered[strategy.device, strategy.family, strategy.name] = strategy
-    from .cache import plan_cache
-
     plan_cache.clear()
 
 
 def unregister_strategy(strategy: Strategy) -> None:
     """Undo `register_strategy`; a strategy of this package with the same name is restored."""
     _registered.pop((strategy.device, strategy.family, strategy.name), None)
-    from .cache import plan_cache
-
     plan_cache.clear()
 
 

@@ -17,11 +17,10 @@ from ..arrays import Matrix
 from ..codegen.certified import SchemeLike
 from ..cpu.threads import thread_count
 from ..dense.chains import BATCHED, LOOP, TASKS
-from ..planning.planner import baseline_plan
-from ..planning.strategy import Plan
+from ..planning.planner import baseline_plans
+from ..planning.strategy import Plan, PreparedOperand
 from ..plans.decisions import AUTO, plan_for
 from ..plans.families import strategies
-from ..prepared_operand import PreparedOperand
 from ..request import Layout, Request, layout_of
 
 KEPT_LEVELS = 64
@@ -83,7 +82,7 @@ class Prepared:
         """Return whether the scheme is predicted to beat the library for so many rows, or the times are unknown."""
         request = replace(self.plan.request, m=rows)
         ours = Plan.of(self.plan.strategy, self.plan.candidate, request, self.plan.machine, 0).seconds
-        theirs = baseline_plan(request, self.plan.machine, strategies("cpu")).seconds
+        theirs = baseline_plans(request, self.plan.machine, strategies("cpu"))[0].seconds
         return ours is None or theirs is None or ours < theirs
 
     def multiply(self, a: Matrix, out: Matrix | None = None) -> Matrix:

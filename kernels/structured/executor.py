@@ -11,7 +11,7 @@ from ...errors import PlanError
 from ..cpu.workspace import empty_aligned
 from ..cuda.requests import layout_of as tensor_layout
 from ..out import check_out, shares_storage
-from ..prepared_operand import PreparedOperand
+from ..planning.strategy import PreparedOperand
 from ..request import Layout, Request, layout_of
 from .blocks import Array, Factors
 from .chain import FactorChain

@@ -13,6 +13,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from ...errors import PlanError
 from ..learning import deferred, is_paused
+from .flops import classical_flops, flop_formula
 from .modules import is_sharded
 
 LIBRARY = torch.library.Library("lcma", "FRAGMENT")
@@ -29,11 +30,16 @@ Sharded = Callable[[Callable[..., Tensor], Tensor, Tensor, Options], Tensor]
 
 
 def define_bilinear(
-    schema: str, run: Callable[..., Tensor], fake: Callable[..., Tensor], gradient: Gradient, **more: Any
+    schema: str,
+    run: Callable[..., Tensor],
+    fake: Callable[..., Tensor],
+    gradient: Gradient,
+    flops: Callable[..., int] = classical_flops,
+    **more: Any,
 ) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, an operator of tensors a (..., M, K), b (..., K, N) and options; return the overload.
 
-    See `define_multilinear`, also for `more`; vmap maps a and b.
+    See `define_multilinear`, also for `more`; vmap maps a and b. `flops` is the operator's formula for flop counters.
     """
 
     def of_both(tensors: Sequence[Tensor], options: Options, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
@@ -50,6 +56,7 @@ def define_bilinear(
     name = schema.partition("(")[0]
     op = define_multilinear(schema, run, fake, of_both, **more)
     torch.library.register_vmap(f"lcma::{name}", batched, lib=LIBRARY)
+    flop_formula(getattr(torch.ops.lcma, name))(flops)
     return op
 
 
@@ -141,10 +148,13 @@ def define_multilinear(
     return op
 
 
-def check_inner(a: Tensor, b: Tensor) -> None:
-    """Check that a (..., m, k) and b (..., k, n) without data are matrices that multiply, or batches of them."""
+def empty_product(
+    a: Tensor, b: Tensor, *_: Any, batch_of: Callable[..., Sequence[int]] = torch.broadcast_shapes
+) -> Tensor:
+    """Return a product of a (..., m, k), b (..., k, n) without data; `batch_of` gives its leading sizes by theirs."""
     torch._check(a.dim() >= 2 and b.dim() >= 2, lambda: "a and b must be matrices, or batches of them")
     torch._check(a.shape[-1] == b.shape[-2], lambda: f"inner sizes differ: {a.shape[-1]} and {b.shape[-2]}")
+    return a.new_empty((*batch_of(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
 
 
 def is_differentiated(*tensors: Tensor) -> bool:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ...arguments import INTEGER, PATH, need
-from ...errors import PlanError, RankError, SchemeFormatError
+from ...errors import PlanError, RankError
 from .. import safetensors
 from ..compressed_files import FinishedLayers, structures_in
 from ..compression import (
@@ -30,6 +30,7 @@ from ..compression import (
     predicted_speed,
 )
 from ..cpu.bench import in_turns
+from ..factor_files import readable
 from ..learning import paused
 from .block_low_rank_layers import layer_of
 from .modules import Filter, LinearPlace, linear_places
@@ -216,10 +217,8 @@ def load_compressed_(model: nn.Module, path: str | Path) -> list[str]:
     need(nn.Module, model=model)
     need(PATH, path=path)
     path = Path(path)
-    try:
+    with readable(path):
         structures, entries = structures_in(path), safetensors.entries(path)
-    except OSError as error:
-        raise SchemeFormatError(f"can't be read: {error.strerror or error}", path) from None
     places = {place.name: place for place in linear_places(model, new_weight=True)}
     layers = {}
     for name, structure in structures.items():

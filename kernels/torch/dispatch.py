@@ -13,10 +13,9 @@ from ..cuda.machine import index_of, require_device
 from ..cuda.requests import request_of
 from ..learning import Mode, allowed, mode
 from ..planning.cache import plan_cache
-from ..planning.strategy import Executor, Plan
+from ..planning.strategy import Executor, Plan, PreparedOperand
 from ..planning.trials.lesson import LearningExecutor
 from ..plans.decisions import AUTO, defer, learning_executor, learns, plan_for
-from ..prepared_operand import PreparedOperand
 from ..request import CUDA_DTYPES, INT8, Request
 from .recipe import ProductRecipe, named
 

@@ -28,8 +28,7 @@ from ..cuda.requests import check_alike
 from ..cuda.triangular_products import zero_outside_triangle
 from ..products.triangular import masked
 from ..structure import BlockMask
-from .bilinear import Options, check_inner, define_bilinear
-from .flops import classical_flops, flop_formula
+from .bilinear import Options, define_bilinear, empty_product
 from .ops import bilinear_mm
 from .processor import through_numpy
 from .recipe import named
@@ -122,11 +121,6 @@ def _elements(kinds: Kinds, rows: int, cols: int) -> Tensor:
     return mask
 
 
-def _fake(a: Tensor, b: Tensor, mask: Tensor, side: str) -> Tensor:
-    check_inner(a, b)
-    return a.new_empty((*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]))
-
-
 def _gradient(a: Tensor, b: Tensor, options: Options, grad: Tensor, of: int) -> Tensor:
     """Return the gradient of a or b.
 
@@ -146,7 +140,6 @@ def _transposed(mask: Tensor) -> Tensor:
     return mask.masked_fill(lower, int(Kind.UPPER)).masked_fill(upper, int(Kind.LOWER)).mT.contiguous()
 
 
-_operator = define_bilinear("masked_mm(Tensor a, Tensor b, Tensor mask, str side) -> Tensor", _run, _fake, _gradient)
-
-
-flop_formula(torch.ops.lcma.masked_mm)(classical_flops)
+_operator = define_bilinear(
+    "masked_mm(Tensor a, Tensor b, Tensor mask, str side) -> Tensor", _run, empty_product, _gradient
+)

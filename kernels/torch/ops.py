@@ -27,14 +27,13 @@ from . import dispatch
 from .bilinear import (
     PLAIN,
     Options,
-    check_inner,
     define_bilinear,
+    empty_product,
     is_differentiated,
     is_eager,
     refuse_sharded,
     register_autocast,
 )
-from .flops import classical_flops, flop_formula
 from .modules import is_sharded
 from .processor import through_numpy
 from .recipe import AUTO, ProductRecipe, named
@@ -158,10 +157,8 @@ def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None)
 
 
 def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    check_inner(a, b)
-    batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     wide = a.dtype == torch.int8 and ProductRecipe.parse(recipe).max_abs is not None
-    return a.new_empty((*batch, a.shape[-2], b.shape[-1]), dtype=torch.int32 if wide else a.dtype)
+    return empty_product(a.to(torch.int32) if wide else a, b)
 
 
 def _gradient(a: Tensor, b: Tensor, options: Options, grad: Tensor, of: int) -> Tensor:
@@ -196,9 +193,6 @@ _operator = define_bilinear(
     tangent_options=_tangent_options,
     sharded=_run_sharded,
 )
-
-
-flop_formula(torch.ops.lcma.bilinear_mm)(classical_flops)
 
 
 def _under_autocast(

@@ -6,6 +6,7 @@ Derivatives of any order exist, in every mode, and products can be compiled.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,8 +16,7 @@ from ...errors import PlanError
 from ...schemes_db.symmetry import Triangle
 from ..cuda.requests import check_alike
 from ..products.triangular import triangular_heads
-from .bilinear import Options, check_inner, define_bilinear
-from .flops import flop_formula
+from .bilinear import Options, define_bilinear, empty_product
 from .processor import through_numpy
 
 
@@ -55,17 +55,11 @@ PRODUCTS = {"cpu": _on_processor, "cuda": triangular_heads}
 """Functions of the product itself, without derivatives, by device type."""
 
 
-def _fake(a: Tensor, b: Tensor, side: str, upper: bool, shared: bool, strategy: str | None, required: bool) -> Tensor:
-    check_inner(a, b)
-    batch = _batch_shape(a.shape, b.shape)
-    return a.new_empty((*batch, a.shape[-2], b.shape[-1]))
-
-
 def _batch_shape(a: Any, b: Any) -> tuple[int, ...]:
-    """Return the leading sizes of a product in which heads of `a` may share one of `b`."""
-    if len(a) < 3 or len(b) < 3:
-        return tuple(torch.broadcast_shapes(a[:-2], b[:-2]))
-    return *torch.broadcast_shapes(a[:-3], b[:-3]), b[-3] if a[-3] == 1 else a[-3]
+    """Return the leading sizes of a product by those of a and b, of whose heads several of `a` may share one of `b`."""
+    if not a or not b:
+        return tuple(torch.broadcast_shapes(a, b))
+    return *torch.broadcast_shapes(a[:-1], b[:-1]), b[-1] if a[-1] == 1 else a[-1]
 
 
 def _gradient(a: Tensor, b: Tensor, options: Options, grad: Tensor, of: int) -> Tensor:
@@ -88,18 +82,18 @@ def _tangent_options(options: Options, operand: int) -> Options:
     return side, upper, False, strategy, required and not shared
 
 
-_operator = define_bilinear(
-    "triangular_mm(Tensor a, Tensor b, str side, bool upper, bool shared, str? strategy, bool required) -> Tensor",
-    _run,
-    _fake,
-    _gradient,
-    tangent_options=_tangent_options,
-)
-
-
-@flop_formula(torch.ops.lcma.triangular_mm)
 def _flops(a_shape: Any, b_shape: Any, side: str, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return twice the products of entries inside the triangle: n (n + 1) per row or column of the third size."""
     m, k, n = a_shape[-2], a_shape[-1], b_shape[-1]
     size, other = {"left": (m, n), "out": (m, k), "right": (n, m)}[side]
-    return math.prod(_batch_shape(a_shape, b_shape)) * size * (size + 1) * other
+    return math.prod(_batch_shape(a_shape[:-2], b_shape[:-2])) * size * (size + 1) * other
+
+
+_operator = define_bilinear(
+    "triangular_mm(Tensor a, Tensor b, str side, bool upper, bool shared, str? strategy, bool required) -> Tensor",
+    _run,
+    partial(empty_product, batch_of=_batch_shape),
+    _gradient,
+    _flops,
+    tangent_options=_tangent_options,
+)

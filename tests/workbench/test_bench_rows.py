@@ -7,8 +7,7 @@ import lcma
 from lcma.errors import VerificationError
 from lcma.kernels.cuda import clock, machine
 from lcma.kernels.cuda.estimate import h200
-from lcma.kernels.cuda.fp8_naive import quantise_rows
-from lcma.kernels.e4m3 import decode
+from lcma.kernels.cuda.fp8_naive import decode, quantise_rows
 from lcma.workbench.bench import gpu_8_bits, gpu_layers, rivals
 
 

@@ -11,7 +11,6 @@ from lcma.errors import PlanError
 from lcma.kernels import safetensors
 from lcma.kernels.bfloat16 import converted
 from lcma.kernels.block_low_rank import Blast, FactoredMatrix, LowRank, Monarch
-from lcma.kernels.factor_files import KINDS
 from lcma.kernels.kronecker import FactoredMatrix as KroneckerMatrix
 from lcma.kernels.kronecker import Pattern
 from lcma.workbench.bench.ks_patterns import paper_patterns, sample
@@ -47,7 +46,7 @@ def test_a_processor_multiplies_stored_half_precision_in_float32(run, files, dty
     matrix, x, folder = files
     halved = matrix.astype(dtype)
     block_low_rank.save(folder / "half.safetensors", halved)
-    kind, stored = KINDS[dtype], converted(x, "float32", dtype)
+    kind, stored = safetensors.KINDS[dtype], converted(x, "float32", dtype)
     (folder / "x.safetensors").write_bytes(safetensors.pack({"X": (kind, stored)}))
     out = folder / "y.safetensors"
     run.ok("run", folder / "half.safetensors", folder / "x.safetensors", "--out", out, "--check")

@@ -12,11 +12,10 @@ from ...kernels.arrays import Tensor, torch
 from ...kernels.cuda.bench import drawn_operands
 from ...kernels.cuda.fp8 import Quantised, missing_block_scales, packed_columns, unpacked, vendor_reason
 from ...kernels.cuda.fp8 import multiply_by_vendor as scaled_mm
-from ...kernels.cuda.fp8_naive import BLOCK
+from ...kernels.cuda.fp8_naive import BLOCK, LARGEST
 from ...kernels.cuda.int8 import multiply_by_vendor, vendor_operand
 from ...kernels.cuda.machine import require_device
 from ...kernels.dense.packed import FP8_VENDOR
-from ...kernels.e4m3 import LARGEST
 from ...kernels.precision import FP8
 from .case import Case, Figures, Options, Say, shown
 from .contest import Call, Truth, poisoned, within

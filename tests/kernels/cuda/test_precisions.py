@@ -9,11 +9,10 @@ import torch
 
 import lcma
 from lcma.kernels.cuda import fp8, int8
-from lcma.kernels.cuda.fp8_naive import FLOOR, fp8_product, quantise_blocks, quantise_rows
+from lcma.kernels.cuda.fp8_naive import FLOOR, LARGEST, decode, encode, fp8_product, quantise_blocks, quantise_rows
 from lcma.kernels.cuda.int8 import BY_KERNEL, BY_VENDOR, BY_VENDOR_IN_PLACE, vendor_operand
 from lcma.kernels.cuda.packed_product import packed_executor
 from lcma.kernels.dense import packed
-from lcma.kernels.e4m3 import LARGEST, decode, encode
 from lcma.kernels.planning.planner import decide
 from lcma.kernels.planning.strategy import Candidate
 from lcma.kernels.plans.families import strategies

@@ -155,7 +155,8 @@ def test_files_round_trip_and_others_are_refused(tmp_path):
     (tmp_path / "a.npz").write_bytes(b"not an archive")
     np.savez(tmp_path / "b.npz", words=np.zeros((2, 2), np.uint64))
     np.savez(tmp_path / "c.npz", words=np.ones((2, 1), np.uint64), cols=0, bitorder="little")
-    for name in "abc":
+    (tmp_path / "d.npz").write_bytes((tmp_path / "c.npz").read_bytes()[:-5])
+    for name in "abcd":
         refuses_with(lcma.SchemeFormatError, "is not a bit matrix", BitMatrix.load, tmp_path / f"{name}.npz")
     refuses_with(lcma.SchemeFormatError, "can't be read", BitMatrix.load, tmp_path / "none.npz")
 

@@ -13,7 +13,7 @@ import numpy as np
 from ....errors import PlanError
 from ....kernels import Candidate, Plan, Request, plan_for
 from ....kernels.arrays import torch
-from ....kernels.prepared_operand import PreparedOperand
+from ....kernels.planning.strategy import PreparedOperand
 from ....kernels.structured.chain import KroneckerSparse
 from ...products import within_memory
 
