@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any, TypeVar
 
 from ...errors import PlanError
 from ...schemes_db.flatten import flatten
@@ -10,7 +14,8 @@ from ...schemes_db.program import Coefficient, Product, ProductKind, Program, Te
 from ..codegen.maps import Block, LinearMap, ProgramMaps, expanded, maps_of
 from ..codegen.order import MAX_ALIVE, peak_alive
 from ..codegen.triton_text import MOST_TURNS, Nest
-from ..identity import memoize_on_instance
+
+Made = TypeVar("Made")
 
 MAX_RANK = 512
 """Maximum number of products of a program executed in one pass; three levels of Strassen have 343."""
@@ -50,10 +55,31 @@ class FlatProgram:
         return max(peak_alive(side) for side in (self.left, self.right, self.merge))
 
 
-@memoize_on_instance
-def flat_program(program: Program) -> FlatProgram:
-    """Return the flat form of a program, made once."""
-    return FlatProgram(program)
+_kept: OrderedDict[tuple[object, ...], Any] = OrderedDict()
+_lock = threading.RLock()
+
+KEPT = 256
+"""Maximum number of cached results computed from programs."""
+
+
+def per_program(make: Callable[..., Made]) -> Callable[..., Made]:
+    """Return make(program, *others), cached by the digest of the program and the others; the last KEPT are stored."""
+
+    def kept(program: Program, *others: object) -> Made:
+        key = make, program.digest, others
+        with _lock:  # flattening three levels takes a while: a second thread would repeat it
+            if key not in _kept:
+                _kept[key] = make(program, *others)
+            _kept.move_to_end(key)
+            while len(_kept) > KEPT:
+                _kept.popitem(last=False)
+            return _kept[key]
+
+    return kept
+
+
+flat_program = per_program(FlatProgram)
+"""The flat form of a program, cached."""
 
 
 def reason_against(program: Program, dtype: str) -> str | None:

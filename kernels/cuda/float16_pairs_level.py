@@ -18,9 +18,8 @@ from ...schemes_db.program import Program
 from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Scale
-from ..identity import memoize_on_instance
 from . import float16_pairs as pairs
-from .flat_program import flat_program
+from .flat_program import flat_program, per_program
 from .launch import on_device, starter
 from .level import CudaLevel
 from .packed_product import PackedArithmetic
@@ -174,10 +173,8 @@ class PairsProduct:
         return plain, exact, shared.repeat(blocks)[:lines]
 
 
-@memoize_on_instance
-def pairs_by_level(program: Program) -> PairsProduct:
-    """Return the products by a program, made once, with their kernels; raises as `PairsProduct`."""
-    return PairsProduct(program)
+pairs_by_level = per_program(PairsProduct)
+"""The products by a program, cached with its kernels."""
 
 
 def pairs_arithmetic(by_level: PairsProduct | None = None) -> PackedArithmetic:

@@ -16,11 +16,10 @@ from ...schemes_db.target import parse_target
 from ..arrays import Tensor, torch
 from ..codegen.programs import program_for
 from ..codegen.triton_text import Direction
-from ..identity import memoize_on_instance
 from ..planning.strategy import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
-from .flat_program import FlatProgram, flat_program, nests_of
+from .flat_program import FlatProgram, flat_program, nests_of, per_program
 from .launch import ALIGNMENT, Repeated
 from .naive import combine, takes_triton
 from .repeated_product import RepeatedProduct
@@ -213,10 +212,12 @@ def _items(x: Tensor, piece: BatchPiece) -> Tensor:
     return x if x.shape[0] == 1 else x[piece.items]
 
 
-@memoize_on_instance
+_levels = per_program(CudaLevel)
+
+
 def cuda_level(program: Program, method: CudaMethod = CudaMethod.BATCHED) -> CudaLevel:
-    """Return the level of a program, made once, with its kernels; raises as `CudaLevel`."""
-    return CudaLevel(program, method)
+    """Return the level of a program, cached with its kernels; raises as `CudaLevel`."""
+    return _levels(program, method)
 
 
 class PaddedProduct(CudaLevel):

@@ -26,8 +26,8 @@ from lcma.kernels.causal.candidates import HALVES, TriangularSource, stable_sche
 from lcma.kernels.causal.cuda import SCHEME
 from lcma.kernels.cpu import blas
 from lcma.kernels.cpu.cost_model import CpuCostModel
+from lcma.kernels.cuda import flat_program
 from lcma.kernels.cuda.cost_model import CudaCostModel
-from lcma.kernels.dense import chains
 from lcma.kernels.dense.pool import SchemePool, scheme_pool
 from lcma.kernels.planning.planner import Decision, decide
 from lcma.kernels.precision import fields_of
@@ -101,14 +101,11 @@ def frozen() -> dict[str, tuple[Scheme, ...]]:
     return {use: tuple(shipped(row["name"]).scheme for row in rows) for use, rows in listed.items()}
 
 
-_nested = lru_cache(maxsize=None)(chains.nested_program.__wrapped__)
-
-
 @contextmanager
 def _environment() -> Iterator[None]:
     """Folders of our own, and torch as if it were installed, for the time of a with block."""
     with ExitStack() as stack:
-        stack.enter_context(patch.object(chains, "nested_program", _nested))  # else programs are flattened again
+        stack.enter_context(patch.object(flat_program, "KEPT", 1 << 16))  # else programs are flattened several times
         stack.enter_context(patch.dict("os.environ", LCMA_HOME=_HOME.name))
         stack.enter_context(patch.object(blas, "_has_torch", lambda: True))
         yield
