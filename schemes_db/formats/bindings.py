@@ -84,6 +84,9 @@ _SCRIPT = pattern(r"(?:\s|[%#][^\n]*\n)*1;")
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
 _DTYPE = pattern(r"(?:u?int|float|double|complex|bool|object)(?:\d+|_)?")
+_NO_NUMBERS = pattern(r"bool|str|bytes|void|datetime|timedelta|\?$|b1$|[SUVMm]\d*$")
+"""Types of numpy that hold no numbers, or 0 and 1 alone."""
+
 _CASTS = frozenset((*_ARRAYS, ".tolist", ".copy", ".astype", ".numpy", ".clone"))
 _NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
 """Calls that make a number, and of how many numbers at most."""
@@ -344,9 +347,10 @@ def _cast(value: Value, sizes: list[int], dtype: str) -> Value:
     if array is None:
         return value
     array = _sized(array, sizes) if sizes else array
-    whole = re.match(r"u?int|long|short", dtype)
-    low = 0 if dtype[:1] == "u" else -127
-    if dtype in ("bool", "bool_", "?") or (
+    unsigned = re.match(r"u(?:int|byte|short|long|\d)|[BHILQ]$", dtype)
+    whole = unsigned or re.match(r"int|byte|(?:long)*long|short|i\d|[bhilq]$", dtype)
+    low = 0 if unsigned else -127
+    if _NO_NUMBERS.match(dtype) or (
         whole and not all(isinstance(one, int) and low <= one <= 127 for one in array.ravel().tolist())
     ):
         raise SchemeFormatError(f"an array cast to {dtype}")

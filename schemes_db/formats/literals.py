@@ -25,6 +25,7 @@ from .arrays import (
     ROLES,
     Array,
     as_array,
+    check_beside,
     factor_names,
     named_factors,
     numbered_together,
@@ -220,6 +221,8 @@ def _named(value: dict[str, Any], found: Bindings) -> Iterator[tuple[list[Any], 
     if named is not None:
         known = {name for name, array in single.items() if array.ndim > 1} | found.used
         _check_settings(_settings(value, found), known)
+        beside = {name for name in single.keys() - found.used if name.lower() not in _SIZES}
+        check_beside({name: single[name] for name in beside}, named[0])
         yield named[0], "; ".join(named[1])
 
 

@@ -51,13 +51,16 @@ _CHANGES_ALL = pattern(
 
 SCALING = pattern(
     r"(?i)scal|denom|divis|multiplier|norm|transp|sign(?!ature)|factor$|coeff|weight|lambda|sigma|offset|shift|bias|perm"
-    r"|negat|conj|power|quant|expon|(?:^|_)den(?:$|_)"
+    r"|negat|conj|power|quant|expon|amplitude|(?:zero|fixed)_?point|frac_?bits"
+    r"|(?:^|_)(?:den|coefs?|gain|units?|times|mult|multiply|exp|pow|radix|resolution|lsb|edits?|patch|errat\w+|inverse"
+    r"|invert(?:ed)?|reversed?|swap(?:ped)?|flipped|transforms?|apply|op|masked|drop(?:ped)?|skip(?:ped)?|excluded?"
+    r"|(?:row|column)_order)(?:$|_)"
 )
 """Names of settings that would change the numbers."""
 
 _BITS = pattern(r"\b0[xXbB][\da-fA-F]+\b")
 _FACTOR = pattern(r"(?i)\bfactors?:?\s+(?:of\s+)?[\d(]|\bunits of\b")
-_ADDED = pattern(r"(?i)offset|shift|bias")
+_ADDED = pattern(r"(?i)offset|shift|bias|zero_?point|log")
 _REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
 """What a remark in a table says of the numbers beside it."""
 
@@ -103,7 +106,8 @@ def check_setting(name: str, value: object) -> None:
     Raises:
         SchemeFormatError: it is one, and its value is not 1 (0 where it is added).
     """
-    neutral = str(value).strip() in ("0" if _ADDED.search(name) else "1", "", "False", "None")
+    each = {str(one).strip().removesuffix(".0") for one in (value if isinstance(value, list) else [value])}
+    neutral = each <= {"0" if _ADDED.search(name) else "1", "", "False", "None"}
     texts = isinstance(value, list) and bool(value) and isinstance(value[0], str) and "=" in value[0]
     said = isinstance(value, str) and (changes_all(value) or _REMARKS.search(value))
     if said or (SCALING.search(name) and not (neutral or texts)):
