@@ -98,14 +98,19 @@ _IN_PLACE = pattern(
     r"(?i)(?<![\w.])([a-z])(?:\.t\b|\[[^\]=]{0,200}\]|\([^()=]{0,200}\))*\s*(?:[-+*/@%.]+=(?!=)|\.(?:fill|sort|put|resize)\()"
     r"|(?<![\w.])([a-z])[\[(](?=[^\])=]{0,200}(?::|\.\.))[^\])=]{0,200}+[\])]\s*=(?!=)"
     r"|\bout\s*=\s*([a-z])\b|(?:\w!|\bcall\s+\w+)\([^()]*?\b([a-z])\b"
+    # c[i] = -c[i] of a loop, and c = -c in one
+    r"|(?<![\w.])([a-z])(?:_\w|[\[({](?!\d))[^=]{0,200}?(?::?=(?!=)|<-)[^=]{0,200}?(?<![\w.])\5(?:_|(?![\w.]))"
+    r"|(?<=:)\s*([a-z])\s*(?::?=(?!=)|<-)[-+*/.\d\s]*(?<![\w.])\6(?![\w.])"
 )
 """Parts of a matrix, or all of it, that a statement changes where they lie."""
 _OTHER_RESULT = pattern(
-    r"(?i)(?:return\s*|yield\s*|[a-z]\w*\s*(?::?=(?!=)|<-)\s*)(?:(?:-\s*+(?:[\d./]++\s*+\*?\s*+)?|[\d./]++\s*+\*?\s*+)c|(?:[a-z]\w*\.)?transpose\(\s*c\s*\)"
+    r"(?i)(?:(?:return|yield|print|outputs?|results?)\b:?\s*|[a-z]\w*\s*(?::?=(?!=)|<-)\s*)(?:(?:-\s*+(?:[\d./]++\s*+\*?\s*+)?|[\d./]++\s*+\*?\s*+)c|(?:[a-z]\w*\.)?transpose\(\s*c\s*\)"
     r"|c\s*(?:'|\.t\b|\^\s*t\b|[*/]\s*[-\d.]+))[\s;]*"
 )
 """A multiple or the transpose of C under another name, or returned."""
 
+_MULTIPLE = pattern(r"-\s*\w+|[-\d./]+\s*(?:[A-Za-z]\w?|\*\s*\w+)|[A-Za-z]\w*\s*(?:[*/^'].*|\u1d40)")
+_RESULT = pattern(r"return|(?i:outputs?|results?)\b")
 _SENTENCE = pattern(r"\b[A-Za-z]{3,}[\s,]+[A-Za-z]\w*\s*$")
 _SAID = pattern(r"[\[({\])}]|(?<![<>:=])=(?!=)")
 _GARBAGE = pattern(r"(?=.*\d)(?:[-+*/^]|(?=.*[*/^]))[-+*/^()\[\]{}.\d\s]*")
@@ -129,6 +134,9 @@ class Equation:
 
     cyclic: bool = False
     """Whether such products stand for their three rotations."""
+
+    again: bool = False
+    """Whether its name has a value already."""
 
     value: Value = None
     fault: SchemeFormatError | None = None
@@ -207,13 +215,14 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
         raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
     if line > first and ANYTHING.match(text):
         raise SchemeFormatError(f"{text[:40]!r} may set any name", line=line)
-    if text.startswith("return") and "," in text:
+    returns = _RESULT.match(text) is not None
+    if returns and "," in text:
         places = [family(name)[1] for name in WORD.findall(text)[1:]]
         if all(len(place) == 2 for place in places) and places != sorted(places):
             raise SchemeFormatError("outputs are returned in another order than that of their places", line=line)
     unknown = f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
     fault = (equation and equation.fault) or SchemeFormatError(unknown, line=line)
-    if changes_a_matrix(text, families):
+    if changes_a_matrix(text, families) or (equation and equation.again):
         raise fault
     name = equation.name if equation else ""
     new = name.isalnum() and not letters_of(name) and name.lower() not in families
@@ -223,10 +232,17 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
     if not data or (new and understood):  # a name that nothing uses
         return not new and _PROGRAM.match(text) is not None
     shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
-    returned = text.startswith("return") and changes_something(shown)  # outputs in an order that is not known
+    returned = returns and changes_something(shown)  # outputs in an order that is not known
     if returned or not only_looks(shown, data):
         raise fault
     return False
+
+
+def scales_a_column(text: str) -> bool:
+    """Return whether the head of a table has a column of multiples, as `| product | 2A | B/2 |` has."""
+    cells = [cell.strip() for cell in re.split(r"[|,;\t]", text.strip("| "))]
+    is_row = len(cells) > 1 and ("|" in text or all(cell and " " not in cell for cell in cells))
+    return is_row and any(map(_MULTIPLE.fullmatch, cells))
 
 
 def changes_a_matrix(text: str, families: Set[str]) -> bool:

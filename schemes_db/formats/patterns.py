@@ -27,18 +27,20 @@ def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
 MAX_SENTENCE = 10_000
 """Characters of the longest line that is looked at as a sentence."""
 
-OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\\u2194]|\w\(|^#")
+OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\\u2190-\u21ff]|\w\(|^#")
 """What a line of prose does not have."""
 
 CHANGES = pattern(
     r"(?i)\b(?:negat\w*|swap\w*|exchang\w*|scal(?:e|es|ed|ing)|hal(?:f|ve)\w*|doubl\w*|twice|divid\w*"
     r"|replac\w*|omit\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign"
-    r"|becomes?|delet\w*|remov\w*|revers\w*)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
+    r"|becomes?|delet\w*|remov\w*|revers\w*|neg|interchang\w*|complement(?:ed)?"
+    r"|(?:add|increment|decrement|drop|ignore|skip|without) [a-z]_?\d+)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
 )
 """Words that say that something is done to numbers."""
 
 _CHANGES_ALL = pattern(
-    r"(?i).*\b(?:swap|exchange) [a-z] and [a-z]\b"
+    r"(?i).*\b(?:swap|(?:inter|ex)change) [a-z]_?\d* and [a-z]_?\d*\b"
+    r"|.*\b(?:c|results?|outputs?)\s+(?:is|are)\s+(?:then )?(?:negated|halved|doubled|scaled|reversed|inverted)\b"
     r"|.*\b(?:transpose|negate|halve|double|swap|reverse|invert) (?:the )?(?:final )?(?:results?|outputs?|c)\b"
     r"|[\s(,]*(?:(?:scaled|divided?|multipl(?:y|ied)) (?:by|with)|times|factor(?: of)?|[x\u00d7])[\s:-]*[\d./]+[\s).]*$"
     r"|(?=.*\b(?:all|each|every(?:thing)?|both|results?|outputs?|entries|coefficients?|blocks?|products?|factors?)\b)"
@@ -106,7 +108,8 @@ def check_setting(name: str, value: object) -> None:
     Raises:
         SchemeFormatError: it is one, and its value is not 1 (0 where it is added).
     """
-    each = {str(one).strip().removesuffix(".0") for one in (value if isinstance(value, list) else [value])}
+    listed = isinstance(value, list) and "sign" not in name.lower()  # a 1 may stand for minus
+    each = {str(one).strip().removesuffix(".0") for one in (value if listed else [value])}
     neutral = each <= {"0" if _ADDED.search(name) else "1", "", "False", "None"}
     texts = isinstance(value, list) and bool(value) and isinstance(value[0], str) and "=" in value[0]
     said = isinstance(value, str) and (changes_all(value) or _REMARKS.search(value))
