@@ -108,9 +108,14 @@ def check_setting(name: str, value: object) -> None:
     Raises:
         SchemeFormatError: it is one, and its value is not 1 (0 where it is added).
     """
-    listed = isinstance(value, list) and "sign" not in name.lower()  # a 1 may stand for minus
-    each = {str(one).strip().removesuffix(".0") for one in (value if listed else [value])}
-    neutral = each <= {"0" if _ADDED.search(name) else "1", "", "False", "None"}
+    signs = "sign" in name.lower()  # a 1 in a list of signs may stand for minus
+    numbers = value if isinstance(value, list) and not signs else [value]
+    neutral = {str(one).strip().removesuffix(".0") for one in numbers} <= {
+        "0" if _ADDED.search(name) else "1",
+        "",
+        "False",
+        "None",
+    }
     texts = isinstance(value, list) and bool(value) and isinstance(value[0], str) and "=" in value[0]
     said = isinstance(value, str) and (changes_all(value) or _REMARKS.search(value))
     if said or (SCALING.search(name) and not (neutral or texts)):
