@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ...errors import SchemeFormatError
 from .lines import Statement, cut
 from .naming import NAME, WORD, family, letters_of
-from .patterns import ANYTHING, HEAD, SHOWN, changes_all, changes_something, pattern
+from .patterns import ANYTHING, DECORATOR, HEAD, SHOWN, changes_all, changes_something, pattern
 from .syntax import Value
 
 _ASSIGNED = pattern(
@@ -215,6 +215,8 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
         raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
     if line > first and ANYTHING.match(text):
         raise SchemeFormatError(f"{text[:40]!r} may set any name", line=line)
+    if line < first and DECORATOR.fullmatch(text):
+        raise SchemeFormatError(f"what {text[:40]!r} does to a function is not known", line=line)
     returns = _RESULT.match(text) is not None
     if returns and "," in text:
         places = [family(name)[1] for name in WORD.findall(text)[1:]]

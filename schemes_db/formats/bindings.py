@@ -23,7 +23,7 @@ from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .control_flow import controlled_lines, inner_lines
 from .lines import MAX_SPLIT, plain_code, statements
-from .patterns import ANYTHING, changes_something, pattern, says_change
+from .patterns import ANYTHING, DECORATOR, changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|try|finally|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
@@ -231,6 +231,8 @@ class Bindings(Meaning):
             said = "def" not in text.split() and says_change(text)  # the head of a function says nothing
             if (said and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
+            if line < self.first and DECORATOR.fullmatch(text):
+                raise SchemeFormatError(f"what {text.strip()[:40]!r} does to a function is not known", line=line)
             cleared = _CLEARED.fullmatch(text)
             if line > self.first and (_ANYTHING.match(text) or (ANYTHING.match(text) and not cleared)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may set any name", line=line)

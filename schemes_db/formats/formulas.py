@@ -136,6 +136,7 @@ class Formulas(Meaning):
         code = []
         known = {**self.inputs, **self.letters}
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
+        outputs = {each.name for each in live if letters_of(each.name) == "c"}
         heads = {each.line - above for each in live for above in (1, 2)}
         for line, said, equation in statements:
             text = with_indices(said, known)
@@ -146,6 +147,8 @@ class Formulas(Meaning):
             if equation is None or equation not in live:
                 if line in heads and scales_a_column(text):
                     raise SchemeFormatError(f"what {text[:40]!r} does to the table below it is not known", line=line)
+                if text.startswith("return") and 1 < len(outputs.intersection(words(text))) < len(outputs):
+                    raise SchemeFormatError("some outputs are returned, but not all", line=line)
                 if account_for(line, text, equation, families, first):
                     code.append(line)
                 if self.thirds and (not _PROSE.search(text) or CYCLIC.fullmatch(text)):

@@ -83,6 +83,14 @@ ANYTHING = pattern(
 """Statements that may set any name, or forget it."""
 
 
+DECORATOR = pattern(
+    r"\s*[@*](?!(?:\w+\.)*(?:n?jit\w*|\w*vectorize|\w*cached?|memoi[sz]e|(?:static|class)method|property|no_grad|inference_mode"
+    r"|function|script|compile|fixture|register\w*|profile|time[dr]?|overload|override|\w*typed|typechecked|beartype"
+    r"|dataclass)\b)[A-Za-z_][\w.]*(?:\(.*\))?\s*"
+)
+"""A decorator of Python after which a function may return something else; `@` may be spelled `*`."""
+
+
 def changes_all(text: str) -> bool:
     """Return whether a sentence says that all numbers, or all results, are changed."""
     return len(text) < MAX_SENTENCE and _CHANGES_ALL.match(text) is not None
