@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from ...errors import SchemeFormatError
 from .lines import Statement, cut
 from .naming import NAME, WORD, family, letters_of
-from .patterns import ANYTHING, DECORATOR, HEAD, SHOWN, changes_all, changes_something, pattern
+from .patterns import ANYTHING, DECORATOR, HEAD, SHOWN, changes_all, changes_something, check_setting, pattern
+from .reading import on_line
 from .syntax import Value
 
 _ASSIGNED = pattern(
@@ -108,6 +109,9 @@ _OTHER_RESULT = pattern(
     r"|c\s*(?:'|\.t\b|\^\s*t\b|[*/]\s*[-\d.]+))[\s;]*"
 )
 """A multiple or the transpose of C under another name, or returned."""
+
+_SETTING = pattern(r"([A-Za-z_]{2,})[\s:]+([-+]|[-+\d./, ]*\d)")
+"""A setting beside equations, such as `scale 2` or `weights: 1, 2, 1`."""
 
 _MULTIPLE = pattern(r"-\s*\w+|[-\d./]+\s*(?:[A-Za-z]\w?|\*\s*\w+)|[A-Za-z]\w*\s*(?:[*/^'].*|\u1d40)")
 _RESULT = pattern(r"return|(?i:outputs?|results?)\b")
@@ -213,6 +217,9 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
         return False
     if _GARBAGE.fullmatch(text) or changes_all(text):
         raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
+    if setting := _SETTING.fullmatch(text):
+        with on_line(line):
+            check_setting(*setting.groups())
     if line > first and ANYTHING.match(text):
         raise SchemeFormatError(f"{text[:40]!r} may set any name", line=line)
     if line < first and DECORATOR.fullmatch(text):

@@ -33,7 +33,7 @@ OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\\u2190-\u21ff]|\w\(|^#")
 CHANGES = pattern(
     r"(?i)\b(?:negat\w*|swap\w*|exchang\w*|scal(?:e|es|ed|ing)|hal(?:f|ve)\w*|doubl\w*|twice|divid\w*"
     r"|replac\w*|omit\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign"
-    r"|becomes?|delet\w*|remov\w*|revers\w*|neg|interchang\w*|complement(?:ed)?"
+    r"|becomes?|delet\w*|remov\w*|revers\w*|neg|interchang\w*|complement(?:ed)?|numerators?|inverses?|upside|eighths|quarters"
     r"|(?:add|increment|decrement|drop|ignore|skip|without) [a-z]_?\d+)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
 )
 """Words that say that something is done to numbers."""
@@ -41,6 +41,7 @@ CHANGES = pattern(
 _CHANGES_ALL = pattern(
     r"(?i).*\b(?:swap|(?:inter|ex)change) [a-z]_?\d* and [a-z]_?\d*\b"
     r"|.*\b(?:c|results?|outputs?)\s+(?:is|are)\s+(?:then )?(?:negated|halved|doubled|scaled|reversed|inverted)\b"
+    r"|[\s(]*(?:negated|halved|doubled|scaled|reversed|inverted)[\s).]*$"
     r"|.*\b(?:transpose|negate|halve|double|swap|reverse|invert) (?:the )?(?:final )?(?:results?|outputs?|c)\b"
     r"|[\s(,]*(?:(?:scaled|divided?|multipl(?:y|ied)) (?:by|with)|times|factor(?: of)?|[x\u00d7])[\s:-]*[\d./]+[\s).]*$"
     r"|(?=.*\b(?:all|each|every(?:thing)?|both|results?|outputs?|entries|coefficients?|blocks?|products?|factors?)\b)"
