@@ -38,6 +38,8 @@ _A_TIMES_B = pattern(r"(?i)c\s*=\s*a\s*[*@.]?\s*b\s*=\s*(?=\[)")
 _FOREIGN = frozenset(("assign", "wire", "reg", "my", "logic"))
 """Words before a name in languages that are not read."""
 
+_CONDITIONS = frozenset(("if", "elif", "unless", "when", "while", "not", "wrong"))
+
 _DECLARED = pattern(
     r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*[\s:&*]+"
     r"\w+(?:[\[(][\d,\s]*[\])])*(?:\s*,\s*\**\w+(?:[\[(][\d,\s]*[\])])*)*",
@@ -174,6 +176,8 @@ def split_equation(line: int, text: str) -> Equation | None:
         reversed_ = _REVERSED.match(text)
         return Equation(line, reversed_[2], [reversed_[1]]) if reversed_ else None
     name, right = match["name"], match["right"]
+    if letters_of(name) and _CONDITIONS.intersection(re.findall(r"[a-z]+", match["words"].lower())):
+        raise SchemeFormatError(f"{name} is set under a condition, or is said not to be that", line=line)
     first, *others = cut(right, _SAID) if "=" in right else (right,)
     if not first.strip() or (right.count("(") != right.count(")") and not re.search(r"\d", right)):
         return None  # prose such as: let A = (a b; c d)
