@@ -52,6 +52,9 @@ _OF_INTEGERS = pattern(r"\^|(?<![\d.])\d+\s*/\s*\d+(?![\d.])")
 _TYPES = pattern(r"(?:int|float|double|short|long|char|integer|array|\bint\d+_t)\b")
 """Types of entries, of whose arrays the sizes are those of all entries; an array of others may be one of structures."""
 
+_UNSIGNED = pattern(r"\b(?:unsigned|u_?int\w*|(?:std::)?uint\d+_t|u(?:char|short|long)|size_t|_?[Bb]ool(?:ean)?)\b")
+"""Types of C that hold no negative numbers."""
+
 _DECLARED = pattern(r"\s*#define\s+(\w+)\s+(\d{1,9})\s*|\s*[\w, \t]+::[ \t\[\]\w.>-]+")
 """A number of the preprocessor of C, and the types of names in Haskell."""
 _LOOSE = pattern(r"\s*(?:[\[({]\s*(?:[\[({\"]|[\w.]+\()|Triad(?:Set)?\s*\()")
@@ -292,6 +295,8 @@ def _read(text: str, within: bool) -> Bindings:
                 aliases[names[0]] = value
             said = [*_SIZE.findall(sizes), *reversed(_ARRAY_SIZE.findall(types))]
             found.bind(names, value, line, said if _TYPES.search(types) else ())
+            if _UNSIGNED.search(types) and any(_has_negatives(found.values.get(one)) for one in names):
+                raise SchemeFormatError(f"negative numbers of type {types}", line=line)
         elif declared := _DECLARED.fullmatch(statement):
             if declared[1]:
                 found.bind([declared[1]], declared[2], line)
@@ -300,6 +305,12 @@ def _read(text: str, within: bool) -> Bindings:
         else:
             found.unknown.append((line, statement))
     return found
+
+
+def _has_negatives(value: Value) -> bool:
+    """Return whether a value is an array with a negative integer."""
+    array = as_array(plain(value), 8)
+    return array is not None and any(isinstance(one, int) and one < 0 for one in array.ravel().tolist())
 
 
 def _binds(match: re.Match[str]) -> bool:
