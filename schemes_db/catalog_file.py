@@ -45,7 +45,7 @@ def copy_in_memory(path: Path) -> sqlite3.Connection | None:
     """
     log = path.with_name(f"{path.name}-wal")
     try:
-        path.stat()
+        path.open("rb").close()  # SQLite does not say why it can't open a file
     except (FileNotFoundError, NotADirectoryError):
         return None
     try:

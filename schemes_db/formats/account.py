@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from ...errors import SchemeFormatError
 from .lines import Statement, cut
 from .naming import NAME, WORD, family, letters_of
-from .patterns import ANYTHING, HEAD, SHOWN, changes_all, changes_something, pattern
+from .patterns import ANYTHING, DECORATOR, HEAD, SHOWN, changes_all, changes_something, check_setting, pattern
+from .reading import on_line
 from .syntax import Value
 
 _ASSIGNED = pattern(
@@ -36,6 +37,8 @@ GROUP = pattern(r"[\[(]([^\[\]()=]*;[^\[\]()=]*)[\])]")
 _A_TIMES_B = pattern(r"(?i)c\s*=\s*a\s*[*@.]?\s*b\s*=\s*(?=\[)")
 _FOREIGN = frozenset(("assign", "wire", "reg", "my", "logic"))
 """Words before a name in languages that are not read."""
+
+_CONDITIONS = frozenset(("if", "elif", "unless", "when", "while", "not", "wrong"))
 
 _DECLARED = pattern(
     r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*[\s:&*]+"
@@ -98,14 +101,22 @@ _IN_PLACE = pattern(
     r"(?i)(?<![\w.])([a-z])(?:\.t\b|\[[^\]=]{0,200}\]|\([^()=]{0,200}\))*\s*(?:[-+*/@%.]+=(?!=)|\.(?:fill|sort|put|resize)\()"
     r"|(?<![\w.])([a-z])[\[(](?=[^\])=]{0,200}(?::|\.\.))[^\])=]{0,200}+[\])]\s*=(?!=)"
     r"|\bout\s*=\s*([a-z])\b|(?:\w!|\bcall\s+\w+)\([^()]*?\b([a-z])\b"
+    # c[i] = -c[i] of a loop, and c = -c in one
+    r"|(?<![\w.])([a-z])(?:_\w|[\[({](?!\d))[^=]{0,200}?(?::?=(?!=)|<-)[^=]{0,200}?(?<![\w.])\5(?:_|(?![\w.]))"
+    r"|(?<=:)\s*([a-z])\s*(?::?=(?!=)|<-)[-+*/.\d\s]*(?<![\w.])\6(?![\w.])"
 )
 """Parts of a matrix, or all of it, that a statement changes where they lie."""
 _OTHER_RESULT = pattern(
-    r"(?i)(?:return\s*|yield\s*|[a-z]\w*\s*(?::?=(?!=)|<-)\s*)(?:(?:-\s*+(?:[\d./]++\s*+\*?\s*+)?|[\d./]++\s*+\*?\s*+)c|(?:[a-z]\w*\.)?transpose\(\s*c\s*\)"
+    r"(?i)(?:(?:return|yield|print|outputs?|results?)\b:?\s*|[a-z]\w*\s*(?::?=(?!=)|<-)\s*)(?:(?:-\s*+(?:[\d./]++\s*+\*?\s*+)?|[\d./]++\s*+\*?\s*+)c|(?:[a-z]\w*\.)?transpose\(\s*c\s*\)"
     r"|c\s*(?:'|\.t\b|\^\s*t\b|[*/]\s*[-\d.]+))[\s;]*"
 )
 """A multiple or the transpose of C under another name, or returned."""
 
+_SETTING = pattern(r"([A-Za-z_]{2,})[\s:]+([-+]|[-+\d./, ]*\d)")
+"""A setting beside equations, such as `scale 2` or `weights: 1, 2, 1`."""
+
+_MULTIPLE = pattern(r"-\s*\w+|[-\d./]+\s*(?:[A-Za-z]\w?|\*\s*\w+)|[A-Za-z]\w*\s*(?:[*/^'].*|\u1d40)")
+_RESULT = pattern(r"return|(?i:outputs?|results?)\b")
 _SENTENCE = pattern(r"\b[A-Za-z]{3,}[\s,]+[A-Za-z]\w*\s*$")
 _SAID = pattern(r"[\[({\])}]|(?<![<>:=])=(?!=)")
 _GARBAGE = pattern(r"(?=.*\d)(?:[-+*/^]|(?=.*[*/^]))[-+*/^()\[\]{}.\d\s]*")
@@ -129,6 +140,9 @@ class Equation:
 
     cyclic: bool = False
     """Whether such products stand for their three rotations."""
+
+    again: bool = False
+    """Whether its name has a value already."""
 
     value: Value = None
     fault: SchemeFormatError | None = None
@@ -162,6 +176,8 @@ def split_equation(line: int, text: str) -> Equation | None:
         reversed_ = _REVERSED.match(text)
         return Equation(line, reversed_[2], [reversed_[1]]) if reversed_ else None
     name, right = match["name"], match["right"]
+    if letters_of(name) and _CONDITIONS.intersection(re.findall(r"[a-z]+", match["words"].lower())):
+        raise SchemeFormatError(f"{name} is set under a condition, or is said not to be that", line=line)
     first, *others = cut(right, _SAID) if "=" in right else (right,)
     if not first.strip() or (right.count("(") != right.count(")") and not re.search(r"\d", right)):
         return None  # prose such as: let A = (a b; c d)
@@ -205,15 +221,21 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
         return False
     if _GARBAGE.fullmatch(text) or changes_all(text):
         raise SchemeFormatError(f"{text[:40]!r} belongs to no equation", line=line)
+    if setting := _SETTING.fullmatch(text):
+        with on_line(line):
+            check_setting(*setting.groups())
     if line > first and ANYTHING.match(text):
         raise SchemeFormatError(f"{text[:40]!r} may set any name", line=line)
-    if text.startswith("return") and "," in text:
+    if line < first and DECORATOR.fullmatch(text):
+        raise SchemeFormatError(f"what {text[:40]!r} does to a function is not known", line=line)
+    returns = _RESULT.match(text) is not None
+    if returns and "," in text:
         places = [family(name)[1] for name in WORD.findall(text)[1:]]
         if all(len(place) == 2 for place in places) and places != sorted(places):
             raise SchemeFormatError("outputs are returned in another order than that of their places", line=line)
     unknown = f"{text[:40]!r} is no equation; write one a line, such as m1 = (a11 + a22)(b11 + b22)"
     fault = (equation and equation.fault) or SchemeFormatError(unknown, line=line)
-    if changes_a_matrix(text, families):
+    if changes_a_matrix(text, families) or (equation and equation.again):
         raise fault
     name = equation.name if equation else ""
     new = name.isalnum() and not letters_of(name) and name.lower() not in families
@@ -223,10 +245,17 @@ def account_for(line: int, text: str, equation: Equation | None, families: Set[s
     if not data or (new and understood):  # a name that nothing uses
         return not new and _PROGRAM.match(text) is not None
     shown = _RANGE.sub("", text) if len(re.findall(r"[A-Za-z]{3,}", text)) > 1 else text
-    returned = text.startswith("return") and changes_something(shown)  # outputs in an order that is not known
+    returned = returns and changes_something(shown)  # outputs in an order that is not known
     if returned or not only_looks(shown, data):
         raise fault
     return False
+
+
+def scales_a_column(text: str) -> bool:
+    """Return whether the head of a table has a column of multiples, as `| product | 2A | B/2 |` has."""
+    cells = [cell.strip() for cell in re.split(r"[|,;\t]", text.strip("| "))]
+    is_row = len(cells) > 1 and ("|" in text or all(cell and " " not in cell for cell in cells))
+    return is_row and any(map(_MULTIPLE.fullmatch, cells))
 
 
 def changes_a_matrix(text: str, families: Set[str]) -> bool:

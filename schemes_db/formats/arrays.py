@@ -57,6 +57,26 @@ def named_factors(arrays: Mapping[str, Array]) -> tuple[list[Array], tuple[str, 
     return None
 
 
+def check_beside(values: Mapping[str, Any], factors: Sequence[Array]) -> None:
+    """Refuse numbers beside three factors that may change them: one a product or an entry, or as many as a factor has.
+
+    All ones and a running number are accepted.
+
+    Raises:
+        SchemeFormatError: there are such numbers, as in the `weights` of a decomposition.
+    """
+    lengths = set.intersection(*(set(factor.shape) for factor in factors))
+    shapes = {factor.shape for factor in factors}
+    for name, value in values.items():
+        array = value if isinstance(value, np.ndarray) else as_array(value)
+        if array is None or any(array is factor for factor in factors):
+            continue
+        numbers, count = array.tolist(), len(array) if array.ndim == 1 else 0
+        one_each = count in lengths and numbers not in ([1] * count, list(range(count)), list(range(1, count + 1)))
+        if one_each or array.shape in shapes:
+            raise SchemeFormatError(f"what the numbers {name[:30]} do to the factors is not known")
+
+
 def factor_names(names: Iterable[str]) -> list[str]:
     """The names of the three factors among names; empty where there are none."""
     plain = {re.sub(r"[^a-z0-9]", "", name.lower()): name for name in names}

@@ -23,7 +23,7 @@ from .arithmetic import IMAGINARY_UNIT, LinearForm, inverse, plus, times
 from .arrays import Array, as_array
 from .control_flow import controlled_lines, inner_lines
 from .lines import MAX_SPLIT, plain_code, statements
-from .patterns import ANYTHING, changes_something, pattern, says_change
+from .patterns import ANYTHING, DECORATOR, changes_something, pattern, says_change
 from .syntax import BY_COLUMNS, Meaning, Parser, Table, Value, name_of, number_in, plain, transposed
 
 _CONTROL = "for|if|while|with|try|finally|else|elif|in|return|def|class|case|switch|do|and|or|not|except|lambda"
@@ -51,6 +51,9 @@ _OF_INTEGERS = pattern(r"\^|(?<![\d.])\d+\s*/\s*\d+(?![\d.])")
 
 _TYPES = pattern(r"(?:int|float|double|short|long|char|integer|array|\bint\d+_t)\b")
 """Types of entries, of whose arrays the sizes are those of all entries; an array of others may be one of structures."""
+
+_UNSIGNED = pattern(r"\b(?:unsigned|u_?int\w*|(?:std::)?uint\d+_t|u(?:char|short|long)|size_t|_?[Bb]ool(?:ean)?)\b")
+"""Types of C that hold no negative numbers."""
 
 _DECLARED = pattern(r"\s*#define\s+(\w+)\s+(\d{1,9})\s*|\s*[\w, \t]+::[ \t\[\]\w.>-]+")
 """A number of the preprocessor of C, and the types of names in Haskell."""
@@ -84,6 +87,9 @@ _SCRIPT = pattern(r"(?:\s|[%#][^\n]*\n)*1;")
 _OPENED = pattern(r"\bopen\([^()]*\)")
 _ARRAYS = ("array", "asarray", "tensor", "Matrix", "matrix", "list", "tuple", "stack", "Array", "TriadSet", "Triad")
 _DTYPE = pattern(r"(?:u?int|float|double|complex|bool|object)(?:\d+|_)?")
+_NO_NUMBERS = pattern(r"bool|str|bytes|void|datetime|timedelta|\?$|b1$|[SUVMm]\d*$")
+"""Types of numpy that hold no numbers, or 0 and 1 alone."""
+
 _CASTS = frozenset((*_ARRAYS, ".tolist", ".copy", ".astype", ".numpy", ".clone"))
 _NUMBERS = {"Fraction": 2, "Rational": 2, "mpq": 2, "complex": 2, "Integer": 1, "QQ": 1, "ZZ": 1, "float": 1, "int": 1}
 """Calls that make a number, and of how many numbers at most."""
@@ -228,6 +234,8 @@ class Bindings(Meaning):
             said = "def" not in text.split() and says_change(text)  # the head of a function says nothing
             if (said and (names or self.loose)) or (self.loose and changes_something(text)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} is no statement and no prose", line=line)
+            if line < self.first and DECORATOR.fullmatch(text):
+                raise SchemeFormatError(f"what {text.strip()[:40]!r} does to a function is not known", line=line)
             cleared = _CLEARED.fullmatch(text)
             if line > self.first and (_ANYTHING.match(text) or (ANYTHING.match(text) and not cleared)):
                 raise SchemeFormatError(f"{text.strip()[:40]!r} may set any name", line=line)
@@ -287,6 +295,8 @@ def _read(text: str, within: bool) -> Bindings:
                 aliases[names[0]] = value
             said = [*_SIZE.findall(sizes), *reversed(_ARRAY_SIZE.findall(types))]
             found.bind(names, value, line, said if _TYPES.search(types) else ())
+            if _UNSIGNED.search(types) and any(_has_negatives(found.values.get(one)) for one in names):
+                raise SchemeFormatError(f"negative numbers of type {types}", line=line)
         elif declared := _DECLARED.fullmatch(statement):
             if declared[1]:
                 found.bind([declared[1]], declared[2], line)
@@ -295,6 +305,12 @@ def _read(text: str, within: bool) -> Bindings:
         else:
             found.unknown.append((line, statement))
     return found
+
+
+def _has_negatives(value: Value) -> bool:
+    """Return whether a value is an array with a negative integer."""
+    array = as_array(plain(value), 8)
+    return array is not None and any(isinstance(one, int) and one < 0 for one in array.ravel().tolist())
 
 
 def _binds(match: re.Match[str]) -> bool:
@@ -344,9 +360,10 @@ def _cast(value: Value, sizes: list[int], dtype: str) -> Value:
     if array is None:
         return value
     array = _sized(array, sizes) if sizes else array
-    whole = re.match(r"u?int|long|short", dtype)
-    low = 0 if dtype[:1] == "u" else -127
-    if dtype in ("bool", "bool_", "?") or (
+    unsigned = re.match(r"u(?:int|byte|short|long|\d)|[BHILQ]$", dtype)
+    whole = unsigned or re.match(r"int|byte|(?:long)*long|short|i\d|[bhilq]$", dtype)
+    low = 0 if unsigned else -127
+    if _NO_NUMBERS.match(dtype) or (
         whole and not all(isinstance(one, int) and low <= one <= 127 for one in array.ravel().tolist())
     ):
         raise SchemeFormatError(f"an array cast to {dtype}")

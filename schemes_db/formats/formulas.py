@@ -13,7 +13,7 @@ from typing import Any
 
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
-from .account import GROUP, Equation, account_for, is_caseless, matrices_in, split_equation
+from .account import GROUP, Equation, account_for, is_caseless, matrices_in, scales_a_column, split_equation
 from .arithmetic import LinearForm, is_number, total, unit_in_formulas
 from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of, with_indices
@@ -136,6 +136,8 @@ class Formulas(Meaning):
         code = []
         known = {**self.inputs, **self.letters}
         matrices = {each.name: each.line for each in live if isinstance(each.value, list) and each.name}
+        outputs = {each.name for each in live if letters_of(each.name) == "c"}
+        heads = {each.line - above for each in live for above in (1, 2)}
         for line, said, equation in statements:
             text = with_indices(said, known)
             deleted = words(text) if text.startswith("del ") else []
@@ -143,6 +145,10 @@ class Formulas(Meaning):
                 if equation not in live and line > matrices.get(name, line):
                     raise SchemeFormatError(f"{name} is set or deleted after its outputs were set", line=line)
             if equation is None or equation not in live:
+                if line in heads and scales_a_column(text):
+                    raise SchemeFormatError(f"what {text[:40]!r} does to the table below it is not known", line=line)
+                if text.startswith("return") and 1 < len(outputs.intersection(words(text))) < len(outputs):
+                    raise SchemeFormatError("some outputs are returned, but not all", line=line)
                 if account_for(line, text, equation, families, first):
                     code.append(line)
                 if self.thirds and (not _PROSE.search(text) or CYCLIC.fullmatch(text)):
@@ -181,6 +187,7 @@ class Formulas(Meaning):
                 if each.sign:
                     form = total([self.names.get(each.name, LinearForm()), scaled(form, each.sign)])
                 elif each.name in self.names and each.name not in words(said[0]) and letters_of(each.name):
+                    each.again = True
                     raise SchemeFormatError(f"{each.name} is set twice")
                 each.value = self.names[each.name] = form
         except SchemeFormatError as error:

@@ -30,14 +30,23 @@ _MARKUP = pattern(
     r"[\\$&_^{}`~@<\[\u2080-\u2089\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297]"
     r"|[A-Za-z]\(\s*\d|->|\*\*|\*\w+\*\s*:?=|[A-Z] \d|Eq\("
 )
+
+
+def _said_in_words(match: re.Match[str]) -> str:
+    """The blank that words between formulas are; a sign, a number and words of a change stay."""
+    stays = CHANGES.search(match[1]) or re.fullmatch(r"\s*[-+*/=]*[\d./]*\s*", match[1])
+    return match[1] if stays else " "
+
+
 _ARGUMENT = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _COMMANDS = tuple(
     (pattern(text), replacement)
     for text, replacement in (
         (
-            r"\\(?:tag|label|[hv]?phantom|q?quad|[hv]space|ref|eqref|text|mbox|intertext|pagecolor|(?:text)?color)\*?\{[^{}]*\}",
+            r"\\(?:tag|label|[hv]?phantom|q?quad|[hv]space|ref|eqref|pagecolor|(?:text)?color)\*?\{[^{}]*\}",
             " ",
         ),
+        (r"\\(?:text|mbox|intertext)\*?\{([^{}]*)\}", _said_in_words),
         (rf"\\[td]?frac{_ARGUMENT}{_ARGUMENT}", r"((\1)/(\2))"),
         (r"\\[td]?frac(\d)(\d)", r"(\1/\2)"),
         (
@@ -54,6 +63,9 @@ _COMMANDS = tuple(
         (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
         (r"(_\{[\d, ]+\})(?=[A-Za-z])", r"\1 "),
     )
+)
+_ACCENTED = pattern(
+    r"\\(?:wide)?(?P<accent>hat|tilde|overline|underline|bar)\b\s*(?P<brace>\{?)\s*(?P<letter>[A-Za-z])(?![A-Za-z])"
 )
 _SIGNS = str.maketrans(
     {
@@ -304,7 +316,7 @@ def matrices_as_lists(text: str, inside: bool = False) -> str:
 def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """The lines that say something, in plain spelling, and whether they were so already and are one statement."""
     latex = "\\\\" in text or "\\begin" in text
-    text = _unnumbered(matrices_as_lists(without_block_comments(text)))
+    text = _unnumbered(_with_accents(matrices_as_lists(without_block_comments(text))))
     bulleted = len(_BULLETS.findall(text[:MAX_SPLIT])) > 2
     for number, line in numbered(text):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
@@ -312,6 +324,18 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
         whole = len(line) > MAX_STATEMENT or _PLAIN.fullmatch(line) is not None
         for part in (line.strip(),) if whole else _parts(line, latex, bulleted):
             yield number, part, whole
+
+
+def _with_accents(text: str) -> str:
+    """A text whose accented letters are other names than plain ones: `\\bar{a}` beside `a` is `abar`."""
+    accented = {match["letter"] for match in _ACCENTED.finditer(text)}
+    rest = _ACCENTED.sub("", text) if accented else ""
+    other = {letter for letter in accented if re.search(rf"(?<![A-Za-z\\]){letter}\s*_", rest)}
+
+    def named(match: re.Match[str]) -> str:
+        return f"{match['brace']}{match['letter']}{match['accent']}" if match["letter"] in other else match.group()
+
+    return _ACCENTED.sub(named, text)
 
 
 def _unnumbered(text: str) -> str:

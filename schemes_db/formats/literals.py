@@ -25,6 +25,7 @@ from .arrays import (
     ROLES,
     Array,
     as_array,
+    check_beside,
     factor_names,
     named_factors,
     numbered_together,
@@ -47,6 +48,9 @@ _LISTED = pattern(
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
+_MAGIC = pattern(r"\s*%+(?:run|load|store|macro|pylab|exec)\b|.*\brun_(?:line|cell)_magic\(")
+"""Statements of a notebook that may set any name."""
+
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 _TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
@@ -61,14 +65,23 @@ def _body(text: str) -> str:
     """The code cells of a notebook, the text between code fences, or the whole text if there are none."""
     if text.lstrip().startswith("{") and '"nbformat"' in text:
         cells = [cell for cell in need(loads(text), "cells", list) if isinstance(cell, dict)]
-        sources = [cell.get("source") for cell in cells if cell.get("cell_type") == "code"]
-        return "\n".join("".join(map(str, source)) for source in sources if isinstance(source, str | list))
-    parts = _FENCE.split(text)
-    if len(parts) < 3:
-        return text
-    if change := next((line for part in parts[::2] for line in part.splitlines() if changes_all(line)), None):
-        raise SchemeFormatError(f"{change.strip()[:40]!r} is said of the numbers beside it")
-    return "\n".join(parts[1::2])
+        code = _sources([cell for cell in cells if cell.get("cell_type") == "code"])
+        words = _sources([cell for cell in cells if cell.get("cell_type") != "code"])
+        changes = [line for line in code.splitlines() if _MAGIC.match(line)]
+    else:
+        parts = _FENCE.split(text)
+        if len(parts) < 3:
+            return text
+        code, words, changes = "\n".join(parts[1::2]), "\n".join(parts[::2]), []
+    if changes := changes or [line for line in words.splitlines() if changes_all(line)]:
+        raise SchemeFormatError(f"{changes[0].strip()[:40]!r} is said of the numbers beside it, or changes them")
+    return code
+
+
+def _sources(cells: list[dict[str, Any]]) -> str:
+    """The text of cells of a notebook."""
+    sources = [cell.get("source") for cell in cells]
+    return "\n".join("".join(map(str, source)) for source in sources if isinstance(source, str | list))
 
 
 def sniff(text: str) -> bool:
@@ -220,6 +233,8 @@ def _named(value: dict[str, Any], found: Bindings) -> Iterator[tuple[list[Any], 
     if named is not None:
         known = {name for name, array in single.items() if array.ndim > 1} | found.used
         _check_settings(_settings(value, found), known)
+        beside = {name for name in single.keys() - found.used if name.lower() not in _SIZES}
+        check_beside({name: single[name] for name in beside}, named[0])
         yield named[0], "; ".join(named[1])
 
 

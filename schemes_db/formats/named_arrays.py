@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...errors import SchemeFormatError
 from .archive import NPY_MAGIC, ZIP_MAGIC, Archive, Array, array_of
-from .arrays import named_factors, one_array, reading_of_unlabelled
+from .arrays import check_beside, named_factors, one_array, reading_of_unlabelled
+from .patterns import check_setting
 from .reading import Reading, Wanted
 
 _KINDS = "biufcO"
@@ -44,6 +45,10 @@ def reading_of_arrays(read: dict[str, Array | list[Array]], wanted: Wanted) -> R
     if not found and len(arrays) == 1 and (parts := one_array(next(iter(arrays.values())))):
         found = parts, ("one array of all three factors",)
     if found:
+        others = {name: array for name, array in arrays.items() if not any(array is one for one in found[0])}
+        for name, array in others.items():
+            check_setting(name, array.tolist())
+        check_beside(others, found[0])
         return reading_of_unlabelled(wanted, found[0]).noting(*found[1])
     shapes = ", ".join(f"{name} {array.shape}" for name, array in list(arrays.items())[:6])
     raise SchemeFormatError(

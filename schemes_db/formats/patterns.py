@@ -27,18 +27,21 @@ def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
 MAX_SENTENCE = 10_000
 """Characters of the longest line that is looked at as a sentence."""
 
-OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\\u2194]|\w\(|^#")
+OPERATOR = pattern(r"[-=+*/@^<>\[\]{}|~!&%$?\\\u2190-\u21ff]|\w\(|^#")
 """What a line of prose does not have."""
 
 CHANGES = pattern(
     r"(?i)\b(?:negat\w*|swap\w*|exchang\w*|scal(?:e|es|ed|ing)|hal(?:f|ve)\w*|doubl\w*|twice|divid\w*"
     r"|replac\w*|omit\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign"
-    r"|becomes?|delet\w*|remov\w*|revers\w*)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
+    r"|becomes?|delet\w*|remov\w*|revers\w*|neg|interchang\w*|complement(?:ed)?|numerators?|inverses?|upside|eighths|quarters"
+    r"|(?:add|increment|decrement|drop|ignore|skip|without) [a-z]_?\d+)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
 )
 """Words that say that something is done to numbers."""
 
 _CHANGES_ALL = pattern(
-    r"(?i).*\b(?:swap|exchange) [a-z] and [a-z]\b"
+    r"(?i).*\b(?:swap|(?:inter|ex)change) [a-z]_?\d* and [a-z]_?\d*\b"
+    r"|.*\b(?:c|results?|outputs?)\s+(?:is|are)\s+(?:then )?(?:negated|halved|doubled|scaled|reversed|inverted)\b"
+    r"|[\s(]*(?:negated|halved|doubled|scaled|reversed|inverted)[\s).]*$"
     r"|.*\b(?:transpose|negate|halve|double|swap|reverse|invert) (?:the )?(?:final )?(?:results?|outputs?|c)\b"
     r"|[\s(,]*(?:(?:scaled|divided?|multipl(?:y|ied)) (?:by|with)|times|factor(?: of)?|[x\u00d7])[\s:-]*[\d./]+[\s).]*$"
     r"|(?=.*\b(?:all|each|every(?:thing)?|both|results?|outputs?|entries|coefficients?|blocks?|products?|factors?)\b)"
@@ -51,13 +54,16 @@ _CHANGES_ALL = pattern(
 
 SCALING = pattern(
     r"(?i)scal|denom|divis|multiplier|norm|transp|sign(?!ature)|factor$|coeff|weight|lambda|sigma|offset|shift|bias|perm"
-    r"|negat|conj|power|quant|expon|(?:^|_)den(?:$|_)"
+    r"|negat|conj|power|quant|expon|amplitude|(?:zero|fixed)_?point|frac_?bits"
+    r"|(?:^|_)(?:den|coefs?|gain|units?|times|mult|multiply|exp|pow|radix|resolution|lsb|edits?|patch|errat\w+|inverse"
+    r"|invert(?:ed)?|reversed?|swap(?:ped)?|flipped|transforms?|apply|op|masked|drop(?:ped)?|skip(?:ped)?|excluded?"
+    r"|(?:row|column)_order)(?:$|_)"
 )
 """Names of settings that would change the numbers."""
 
 _BITS = pattern(r"\b0[xXbB][\da-fA-F]+\b")
 _FACTOR = pattern(r"(?i)\bfactors?:?\s+(?:of\s+)?[\d(]|\bunits of\b")
-_ADDED = pattern(r"(?i)offset|shift|bias")
+_ADDED = pattern(r"(?i)offset|shift|bias|zero_?point|log")
 _REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
 """What a remark in a table says of the numbers beside it."""
 
@@ -76,6 +82,14 @@ ANYTHING = pattern(
     r"|(?:eval|evalin|assignin|load|source|run|execfile|include|read)\s*(?:[('\"`]|[\w./\\]+\.\w{1,4}\s*[;:]?\s*$))"
 )
 """Statements that may set any name, or forget it."""
+
+
+DECORATOR = pattern(
+    r"\s*[@*](?!(?:\w+\.)*(?:n?jit\w*|\w*vectorize|\w*cached?|memoi[sz]e|(?:static|class)method|property|no_grad|inference_mode"
+    r"|function|script|compile|fixture|register\w*|profile|time[dr]?|overload|override|\w*typed|typechecked|beartype"
+    r"|dataclass)\b)[A-Za-z_][\w.]*(?:\(.*\))?\s*"
+)
+"""A decorator of Python after which a function may return something else; `@` may be spelled `*`."""
 
 
 def changes_all(text: str) -> bool:
@@ -103,7 +117,14 @@ def check_setting(name: str, value: object) -> None:
     Raises:
         SchemeFormatError: it is one, and its value is not 1 (0 where it is added).
     """
-    neutral = str(value).strip() in ("0" if _ADDED.search(name) else "1", "", "False", "None")
+    signs = "sign" in name.lower()  # a 1 in a list of signs may stand for minus
+    numbers = value if isinstance(value, list) and not signs else [value]
+    neutral = {str(one).strip().removesuffix(".0") for one in numbers} <= {
+        "0" if _ADDED.search(name) else "1",
+        "",
+        "False",
+        "None",
+    }
     texts = isinstance(value, list) and bool(value) and isinstance(value[0], str) and "=" in value[0]
     said = isinstance(value, str) and (changes_all(value) or _REMARKS.search(value))
     if said or (SCALING.search(name) and not (neutral or texts)):

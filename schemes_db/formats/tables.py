@@ -26,7 +26,7 @@ _HEADING = pattern(
     r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]\w*)\s*"
     r"(?:\(?\d{1,4}\s*[x, ]\s*\d{1,4}\)?)?\s*[:=\[\](){}|*]*\s*"
 )
-_SETTING = pattern(r"\s*([A-Za-z_]+)\s*[:=]\s*([\w.,x<> /-]+?)\s*")
+_SETTING = pattern(r"\s*([A-Za-z_]+)\s*[:=]([\w.,<>\s/-]+)")
 _GF2 = pattern(r"(?i)\b(?:GF\s*\(?2\)?|F_?2|Z_?2|mod(?:ulo)?\s*2|bit\s*masks?)")
 _MASK = pattern(r"(?a)\d{1,160}|0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}")
 _SIZES = pattern(r"<\s*(\d{1,2})\s*,\s*(\d{1,2})\s*,\s*(\d{1,2})\s*>|\b(\d{1,2})x(\d{1,2})x(\d{1,2})\b")
@@ -66,7 +66,7 @@ def groups(text: str) -> list[tuple[int | None, list[tuple[int, str]]]]:
         elif set(plain) <= set("-=*|: \t"):
             fresh = True
         elif (setting := _SETTING.fullmatch(plain)) and _role(setting[1]) is None:
-            check_setting(*setting.groups())
+            check_setting(setting[1], setting[2].strip())
         elif (
             re.search(r"\d|'|^[^A-Za-z]*$|^\s*(?:if|for|while)\b", _GF2.sub("bits", plain))
             or changes_something(plain)
