@@ -34,10 +34,6 @@ class PoolLift:
         """Number of failed lifts by reason, most frequent first."""
         return dict(Counter(one.reason for one in self.lifts if one.scheme is None).most_common())
 
-    @property
-    def per_second(self) -> float:
-        return len(self.lifts) / self.seconds if self.seconds else 0.0
-
 
 def lift_pool(
     schemes: Sequence[Scheme],

@@ -144,10 +144,9 @@ class RunConfig:
         has_start = self.method == "walks"
         if has_start:
             self._check_terms()
-        rank = self.start_rank
         within_bounds = not has_start or not broken(self.terms, self.target_policy)
-        if not self.ladder and self.rank is not None and rank <= self.rank and within_bounds:
-            raise PlanError(f"the start has rank {rank} already: ask for less than that")
+        if not self.ladder and self.rank is not None and self.start_rank <= self.rank and within_bounds:
+            raise PlanError(f"the start has rank {self.start_rank} already: ask for less than that")
 
     def _check_terms(self) -> None:
         """Raise a PlanError if the walks do not lead to the ring from the start, or bounds do not fit it."""
@@ -164,14 +163,10 @@ class RunConfig:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    @property
-    def _elsewhere(self) -> bool:
-        return self.device != "cpu" or bool(self.address)
-
     def _be_triples(self) -> None:
         """Set the fields that a search by triples determines; raise a PlanError if they are set otherwise."""
         usual_rank(self.final_target)  # rejects a target that does not fit before the run
-        if self.ring not in ("Z", "Z2") or self._elsewhere:
+        if self.ring not in ("Z", "Z2") or self.device != "cpu" or self.address:
             raise PlanError("a search by triples is over Z or Z2, on this CPU: leave other rings and devices out")
         if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None:
             raise PlanError("a search by triples has neither walks nor starts: leave walk, start and bounds out")
@@ -179,7 +174,8 @@ class RunConfig:
 
     def _be_groups(self) -> None:
         """Set the fields that a search for groups determines; raise a PlanError if they are set otherwise."""
-        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self._elsewhere:
+        elsewhere = self.device != "cpu" or self.address
+        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or elsewhere:
             raise PlanError("a search for groups is over Z, from a ternary start of its target, on this CPU")
         if self.method != "walks" or self.rank is not None:
             raise PlanError("a search for groups has walks of its own: leave method and rank out")
@@ -188,9 +184,7 @@ class RunConfig:
     def _be_least_squares(self) -> None:
         """Set the fields that least squares determine; raise a PlanError if they are set otherwise."""
         if not self.final_target.is_general or self.rank is None:
-            raise PlanError(
-                f"least squares are for a full product and a rank that is wanted: {self.final_target} needs both"
-            )
+            raise PlanError(f"least squares are for a full product and a rank that is wanted, not {self.final_target}")
         if self.ring not in ("Z", "Q") or self.address:
             raise PlanError("least squares are over Z or Q, on this machine: leave other rings and clusters out")
         if self.policy or self.walk not in ("", "flip") or self.ladder:

@@ -96,15 +96,7 @@ def test_a_file_that_is_no_catalogue_is_refused(tmp_path):
     path.write_bytes(b"this is not a database" * 100)
     refuses_with(CatalogError, "can't be opened as a catalogue", lcma.Catalog.open, path)
     assert path.read_bytes().startswith(b"this is not")
-
-
-def test_a_file_that_can_not_be_opened_is_refused_with_the_reason(tmp_path):
-    path = tmp_path / "c.db"
-    path.mkdir()
-    refuses_with(CatalogError, "can't be read: Is a directory", lcma.Catalog.open, path)
-    path.rmdir()
-    path.symlink_to(path)
-    refuses_with(CatalogError, "can't be read: Too many levels of symbolic links", lcma.Catalog.open, path)
+    refuses_with(CatalogError, "can't be read: Is a directory", lcma.Catalog.open, tmp_path)
 
 
 def test_where_the_home_can_not_be_written_shipped_schemes_are_served(tmp_path, monkeypatch):

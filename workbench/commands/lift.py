@@ -34,7 +34,8 @@ def command(
                 digests.append(one.scheme.digest)
     facts = {"pool": len(result.lifts), "shares": result.shares, "reasons": result.reasons, "seconds": result.seconds}
     shares = ", ".join(f"{count} {name} ({count / len(result.lifts):.0%})" for name, count in result.shares.items())
-    lines = [f"{len(result.lifts)} schemes in {result.seconds:.2f} s ({result.per_second:.0f}/s): {shares}"]
+    rate = len(result.lifts) / max(result.seconds, 1e-9)
+    lines = [f"{len(result.lifts)} schemes in {result.seconds:.2f} s ({rate:.0f}/s): {shares}"]
     lines += [f"  {count}: {reason}" for reason, count in result.reasons.items()]
     answer({**facts, "schemes": digests}, "\n".join(lines))
     return 0 if digests else 1

@@ -77,15 +77,8 @@ class HostMemory:
         """Wait for the end of the launch."""
 
 
-LEAST_REGISTERS = 96
-"""Registers that bounds must leave to each thread: with fewer some walks would spill."""
-
-
 def shared_blocks(form: Form, device: Any) -> int:
-    """Return how many blocks the shared memory of a multiprocessor holds; 32 are resident at most.
-
-    The system reserves a kilobyte of each block.
-    """
+    """Return the blocks that a multiprocessor holds by its shared memory: 32 at most, each with a kilobyte more."""
     return min(32, int(device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) // (4 * form.fast * form.threads + 1024))
 
 
@@ -96,8 +89,8 @@ def bounds_of(form: Form, device: Any) -> tuple[int, int] | None:
     walk of 4x5x5 by 72 in place of 96 has 0.92 of the rate (one H200).
     """
     blocks = max(1, shared_blocks(form, device))
-    fits = blocks * form.threads * LEAST_REGISTERS <= device.MAX_REGISTERS_PER_MULTIPROCESSOR
-    return (form.threads, blocks) if fits else None
+    registers = device.MAX_REGISTERS_PER_MULTIPROCESSOR // (blocks * form.threads)
+    return (form.threads, blocks) if registers >= 96 else None  # with fewer some walks would spill
 
 
 @lru_cache(maxsize=32)
