@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ...errors import SchemeFormatError
@@ -20,10 +20,13 @@ from .control_flow import controlled_lines
 from .formulas import Formulas
 from .header import parse_header
 from .layouts import agrees, layouts_of, numbered_layouts, structured_layouts
-from .lines import statements
+from .lines import Statement, statements
 from .patterns import pattern
 from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError, Wanted
 from .trilinear import split_product
+
+SNIFFED = 40_000
+"""Characters by which a text is recognised."""
 
 MAX_TRIED = 32
 """Numberings of blocks with a running index that are tried where none agrees with its target."""
@@ -39,8 +42,14 @@ def sniff(text: str, fits: Callable[[str], Any] | None = None) -> bool:
     if re.match(r"\s*[{\[]\s*[{\[\"]", text):
         return False
     named = fits is None and parse_header(text[:2000])[0] is not None
-    found = (statement for _, statement in statements(text[:40_000]))
+    found = (statement for _, statement in _beginning(text[:SNIFFED]))
     return any((fits or is_equation)(statement) or (named and "=" in statement) for statement in found)
+
+
+@lru_cache(maxsize=2)
+def _beginning(text: str) -> tuple[Statement, ...]:
+    """The statements of a text of at most SNIFFED characters, which several readers look at."""
+    return tuple(statements(text))
 
 
 def is_equation(line: str) -> bool:
@@ -59,7 +68,8 @@ def parse(text: str, wanted: Wanted) -> list[Reading]:
     """
     said, over, name = parse_header(text)
     wanted = dataclasses.replace(wanted, target=wanted.target or said, ring=wanted.ring or over, name=name)
-    found = Formulas(statements(text), controlled_lines(text), _SYMMETRIC.search(text) is not None)
+    found_statements = iter(_beginning(text)) if len(text) <= SNIFFED else statements(text)
+    found = Formulas(found_statements, controlled_lines(text), _SYMMETRIC.search(text) is not None)
     return [reading_of(found, wanted)]
 
 

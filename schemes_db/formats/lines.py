@@ -124,8 +124,9 @@ _REMARK = pattern(
 )
 _BRACKETS = r"[\[({\])}]|\"[^\"\n]*\""
 _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
+_AND_THEN = r"(?:,|(?<!\s))\s+and\s+"
 _PARTS = {
-    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|,?\s+and\s+|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
+    False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|{_AND_THEN}|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
     True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
 }
 """What parts statements of prose, and of code."""
