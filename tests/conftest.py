@@ -103,6 +103,12 @@ def pytest_collection_finish():
     gc.set_threshold(20_000, 20, 20)
 
 
+def pytest_sessionfinish():
+    """Collect garbage once; what is left stays to the end of the process, which would look through all of it again."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_generate_tests(metafunc):
     """`representative`: twelve shipped schemes of all kinds; `shipped_name`: all, those others in the slow suite."""
     if "representative" in metafunc.fixturenames:

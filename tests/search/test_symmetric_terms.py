@@ -94,15 +94,9 @@ def test_terms_without_a_symmetry_are_refused(walk, message):
     refuses(message, make_walker, walk, walked("3x3x3", 25), 1, 0, Policy())
 
 
-@pytest.fixture
-def mod2(strassen):
-    """A scheme modulo 2 that is invariant."""
-    return strassen.over_z2()
-
-
 @pytest.mark.parametrize(("axis", "inner"), [("m", "3x2x2"), ("k", "2x3x2"), ("n", "2x2x3")])
-def test_a_nested_sum_is_invariant_and_exact(mod2, axis, inner):
-    whole = nested_sum(mod2, PairTerms.naive(parse_target(inner)).to_scheme(), axis)
+def test_a_nested_sum_is_invariant_and_exact(strassen, axis, inner):
+    whole = nested_sum(strassen.over_z2(), PairTerms.naive(parse_target(inner)).to_scheme(), axis)
     assert sorted(whole.target.shape) == [2, 2, 5]
     assert whole.rank == 7 + 12
     assert certify(whole).digest == whole.digest
@@ -144,12 +138,12 @@ def test_involutions_of_any_format_permute_the_products(name, count):
 
 
 @pytest.mark.parametrize("shape", [(5, 6, 6), (7, 5, 6)])
-def test_large_formats_start_from_compositions_of_stored_schemes(mod2, shape):
+def test_large_formats_start_from_compositions_of_stored_schemes(strassen, shape):
     asked = set()
 
     def stored(wanted):
         asked.add(wanted)
-        return [mod2] if wanted == (2, 2, 2) else []
+        return [strassen.over_z2()] if wanted == (2, 2, 2) else []
 
     starts = symmetric_starts(shape, stored, most=6)
     assert all(start.target.shape == shape and is_invariant(start) for start in starts)
