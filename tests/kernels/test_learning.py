@@ -311,7 +311,7 @@ print(json.dumps([len(lesson.plans), lesson.trial.decided, float(abs(c - a @ b).
 
 
 @pytest.mark.slow
-def test_a_fresh_process_decides_by_itself(home, new_process):
+def test_a_fresh_process_decides_by_itself(warm_home, new_process):
     said = new_process(SCRIPT, LCMA_LEARN="1", PYTHONPATH=os.pathsep.join(filter(None, sys.path)))
     contenders, settled, error = json.loads(said)
     assert contenders > 1
