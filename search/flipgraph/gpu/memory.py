@@ -89,7 +89,7 @@ def bounds_of(form: Form, device: Any) -> tuple[int, int] | None:
     walk of 4x5x5 by 72 in place of 96 has 0.92 of the rate (one H200).
     """
     blocks = max(1, shared_blocks(form, device))
-    registers = device.MAX_REGISTERS_PER_MULTIPROCESSOR // (blocks * form.threads)
+    registers = device.MAX_REGISTERS_PER_MULTIPROCESSOR // (blocks * 32)  # a block is one warp, whole or not
     return (form.threads, blocks) if registers >= 96 else None  # with fewer some walks would spill
 
 
