@@ -71,7 +71,7 @@ def permute(scheme: Scheme, order: str) -> Scheme:
     if sorted(order) != sorted("mkn"):
         raise TargetError(f"order {order!r} must be an arrangement of m, k and n")
     names = "mkn"
-    if order not in "mknmk":  # not as a rotation has them
+    if order not in ("mkn", "knm", "nmk"):  # no rotation has this order
         scheme, names = transpose(scheme), names[::-1]
     while names != order:
         scheme, names = rotate(scheme), names[1:] + names[:1]

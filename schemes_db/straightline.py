@@ -107,8 +107,8 @@ def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op]
     if not cse:
         return sums, ops, fresh
     holders: dict[Pair, set[int]] = {}
-    # A pair that several sums have is queued once, with their number. Later it is in fewer of them, never in more, so
-    # that an entry may state too many: such a pair is queued again. Equally frequent pairs are taken by their ids, for
+    # A pair that several sums contain is queued once, with the number of these sums. The number only falls afterwards:
+    # a pair whose entry states too many is queued again. Of equally frequent pairs that of the lowest ids is taken:
     # the choice must not depend on the order of insertion.
     queue: list[tuple[int, Pair]] = []
 

@@ -37,7 +37,7 @@ class StructuredExecutor:
         self._product, self._rewrite = product, rewrite
         self._transposed = request.layouts[2] is Layout.COLUMNS
         self._size = (request.n, request.m) if self._transposed else (request.m, request.n)
-        self._strides = (1, request.m) if self._transposed else (request.n, 1)  # of tensors: no view is made
+        self._strides = (1, request.m) if self._transposed else (request.n, 1)  # of a new tensor, which needs no view
 
     def prepare(self, a: Factors) -> PreparedOperand:
         """Return the factors in the product's format, to pass to `run` instead of `a`; a must not be modified."""

@@ -184,7 +184,7 @@ class RunConfig:
     def _be_least_squares(self) -> None:
         """Set the fields that least squares determine; raise a PlanError if they are set otherwise."""
         if not self.final_target.is_general or self.rank is None:
-            raise PlanError(f"least squares are for a full product and a rank that is wanted, not {self.final_target}")
+            raise PlanError(f"least squares need a full product, here {self.final_target}, and a rank that is wanted")
         if self.ring not in ("Z", "Q") or self.address:
             raise PlanError("least squares are over Z or Q, on this machine: leave other rings and clusters out")
         if self.policy or self.walk not in ("", "flip") or self.ladder:

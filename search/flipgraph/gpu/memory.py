@@ -78,15 +78,15 @@ class HostMemory:
 
 
 def shared_blocks(form: Form, device: Any) -> int:
-    """Return the blocks that a multiprocessor holds by its shared memory: 32 at most, each with a kilobyte more."""
+    """Return how many blocks a multiprocessor's shared memory holds, at most 32; the system takes 1 KiB of each."""
     return min(32, int(device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) // (4 * form.fast * form.threads + 1024))
 
 
 def bounds_of(form: Form, device: Any) -> tuple[int, int] | None:
     """Return the threads of a block and the resident blocks that a kernel is compiled for; None leaves both open.
 
-    Where shared memory holds few blocks, more registers cost nothing: without bounds the compiler saves some, and the
-    walk of 4x5x5 by 72 in place of 96 has 0.92 of the rate (one H200).
+    Where shared memory holds few blocks, more registers cost nothing. Without bounds the compiler saves some: with 72
+    registers in place of 96 the walk of 4x5x5 has 0.92 of its rate (one H200).
     """
     blocks = max(1, shared_blocks(form, device))
     registers = device.MAX_REGISTERS_PER_MULTIPROCESSOR // (blocks * 32)  # a block is one warp, whole or not
