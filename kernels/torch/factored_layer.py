@@ -86,7 +86,7 @@ class FactoredLinear(PackedModule):
         """
         self._check_features(x)
         if is_sharded(x):
-            from .sharded_layers import factored_linear
+            from .sharding import factored_linear
 
             options = self.layout == BATCH_FIRST, self.strategy, self.precision
             return factored_linear(x, [*self.weights()], self.bias, self.structure.text, options)

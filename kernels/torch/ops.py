@@ -176,13 +176,11 @@ def _tangent_options(options: Options, operand: int) -> Options:
     return options if operand == 0 else (options[0], None)
 
 
-def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Options) -> Tensor:
+def _run_sharded(a: Tensor, b: Tensor, options: Options) -> Tensor:
     """Compute a product of DTensors from their local parts, with the plan for the local sizes."""
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
 
-    recipe = options[0]
-    ProductRecipe.parse(recipe).require_general("parts of DTensors are multiplied as")
-    return sharded_product(lambda left, right: op(left, right, recipe), a, b)
+    return sharded_product(a, b, options[0])
 
 
 _operator = define_bilinear(
