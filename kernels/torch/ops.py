@@ -48,30 +48,20 @@ def matmul(
     levels: int | None = None,
     out: Tensor | None = None,
     *,
-    max_error: float | None = None,
-    max_workspace: int | None = None,
-    max_abs: int | None = None,
     strategy: str | None = None,
     precision: str | None = None,
+    **limits: float | None,
 ) -> Tensor:
-    """Compute the product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
+    """See `lcma.matmul`, for tensors; `limits` are `max_error`, `max_workspace` and `max_abs`.
 
-    `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": the plan
-    predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
-    `max_abs` is as in `lcma.matmul`; int8 needs it on a GPU, and C is int32 then.
-    `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too; so is
-    `precision`: "fp32-accurate" multiplies float32 on a GPU by float16 halves if that is faster, "fp8" in e4m3 with
-    block scales, without gradients. The CPU multiplies strictly.
-
-    Raises:
-        PlanError: the operands do not fit each other or the scheme.
-        CatalogError, VerificationError: there is no such scheme, or it does not compute its target.
+    Differentiable, except with `out`; the strategy and the limits are those of the backward products, too. The CPU
+    multiplies strictly, whatever the precision.
     """
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         kinds = " and ".join(type(x).__name__ for x in (a, b))
         raise PlanError(f"the operands are {kinds}; make both tensors with torch.as_tensor")
     recipe = recipe_of(scheme, levels) + (f"@{strategy}" if strategy else "")
-    for name, limit in (("max_error", max_error), ("max_workspace", max_workspace), ("max_abs", max_abs)):
+    for name, limit in limits.items():
         if limit is not None:
             recipe += f";{name}={limit}"
     if precision is not None:
