@@ -22,7 +22,7 @@ from .request import Request
 from .structured.approximation import factorize
 from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .structured.chain import FactorChain, KroneckerSparse
-from .structured.constructions import suggested_pairs
+from .structured.constructions import pairs
 from .structured.decomposition import STEPS, Decomposition, decompose, is_pair, least_error
 from .structured.pattern import chain_reason, parse_patterns
 
@@ -119,7 +119,10 @@ class CompressConfig:
         if self.kind != "kronecker":
             return (self._block_low_rank(rows, cols),)
         if self.patterns is None:
-            return suggested_pairs(rows, cols, self.budget)
+            if some := tuple(pairs(rows, cols, self.budget * rows * cols)):
+                return some
+            pair = f"pair of Kronecker-sparse factors of {rows} x {cols}"
+            raise PlanError(f"no {pair} has a density of at most {self.budget:g}")
         found = KroneckerSparse(parse_patterns(self.patterns))
         if (found.rows, found.cols) != (rows, cols):
             raise PlanError(f"the patterns are of {found.rows} x {found.cols}, and the weight is {rows} x {cols}")

@@ -83,18 +83,6 @@ LEAST_BLOCK = 16
 """Minimum side of suggested blocks: smaller ones are memory-bound with any strategy."""
 
 
-def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
-    """Return the `pairs` of at most density rows cols parameters.
-
-    Raises:
-        PlanError: no pair has so few parameters.
-    """
-    found = tuple(pairs(rows, cols, density * rows * cols))
-    if not found:
-        raise PlanError(f"no pair of Kronecker-sparse factors of {rows} x {cols} has a density of at most {density:g}")
-    return found
-
-
 def pairs(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
     """Yield pairs (1, M/p, r p, p)(p, r p, N/p, 1), chainable with blocks of rank r; for every p the largest r."""
     for p in divisors(math.gcd(rows, cols))[1:]:

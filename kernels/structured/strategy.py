@@ -14,7 +14,7 @@ from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
 from .chain import FactorChain
 from .executor import Product, StructuredExecutor
-from .rewrites import DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
+from .rewrites import DENSE, REWRITES, WIDENED, rewritten
 
 FAMILY = "structured"
 
@@ -47,13 +47,6 @@ class StructuredStrategy(BaseStrategy):
             rewrite = partial(rewritten, structure=structure, rewrite=self.name)
         product = self.product(candidate, request, machine)
         return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
-
-    def rewritten_chain(self, request: Request) -> tuple[FactorChain, int]:
-        """Return the chain that a product multiplies by, and the bytes of its factors if they are rewritten."""
-        structure = chain_in(request)
-        if self.name not in REWRITES:
-            return structure, 0
-        return rewritten_chain(structure, self.name), rewritten_bytes(self.name, structure, request.itemsize)
 
     def settings(self, request: Request) -> Iterable[Parameters]:
         """Return the parameters of the candidates, the preferred ones first."""
