@@ -83,18 +83,13 @@ def causal_attention(
         query, key, value = (x.to(narrow) for x in (query, key, value))
     if not special and (strategy == "sdpa" or (text is None and strategy is None and not pays(query, key, value))):
         attention = torch.nn.functional.scaled_dot_product_attention
-        output: Tensor = attention(
-            query, key, value, dropout_p=dropout_p, is_causal=True, scale=scale, enable_gqa=enable_gqa
-        )
-        return output
+        return attention(query, key, value, dropout_p=dropout_p, is_causal=True, scale=scale, enable_gqa=enable_gqa)
     logits = (*query.shape[:-1], key.shape[-2])
     if attn_mask is not None:
         pairs = zip(reversed(attn_mask.shape), reversed(logits), strict=False)
         if attn_mask.ndim > len(logits) or not all(size in (1, whole) for size, whole in pairs):
             raise PlanError(f"attn_mask has shape {tuple(attn_mask.shape)}; it must broadcast to {logits}")
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    if query.shape[-1] == 0 and scale is None:
-        factor = 1.0
+    factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     worked = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) and query.device.type == "cpu" else None
     if sinks is not None:
         if sinks.shape != (heads := query.shape[-3] if query.ndim > 2 else 1,):
