@@ -61,7 +61,7 @@ class BlockLowRankLinear(FactoredLinear):
         if not isinstance(matrix.structure, BlockLowRank):
             raise PlanError(f"{matrix!r} is the matrix of a KSLinear; use KSLinear.from_matrix")
         layer: Any = layer_of(matrix.structure, bias is not None, dtype=getattr(torch, matrix.dtype))
-        return layer._take(matrix, bias)
+        return layer.load_factors(matrix.factors, bias)
 
     def load_layout(
         self, v: Tensor, u: Tensor, s: Tensor | None = None, scales: str = SCALES[0], bias: Tensor | None = None
@@ -73,7 +73,7 @@ class BlockLowRankLinear(FactoredLinear):
         """
         left, right = stored_array(u), stored_array(v)
         middle = None if s is None else stored_array(s)
-        return self._take(from_layout(self.structure, right, left, middle, scales), bias)
+        return self.load_factors(from_layout(self.structure, right, left, middle, scales).factors, bias)
 
     def in_layout(self, scales: str = SCALES[0]) -> dict[str, Tensor]:
         """Return the factors "V", "U" and, for BLAST, "S" in the papers' layouts."""
