@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -208,13 +209,9 @@ def _run_on_processor(a: Tensor, b: Tensor, recipe: ProductRecipe, out: Tensor |
     """Run on the executors of numpy arrays."""
     from ..products.arrays import multiply
 
-    def product(left: Any, right: Any) -> Any:
-        scheme: Any = recipe.schemes() if recipe.levels else AUTO
-        names = ("max_error", "max_workspace", "max_abs")
-        limits: Any = {name: getattr(recipe, name) for name in names}
-        return multiply(left, right, scheme, strategy=recipe.strategy, **limits)
-
-    result = through_numpy(product, a, b)
+    scheme: Any = recipe.schemes() if recipe.levels else AUTO
+    limits: Any = {name: getattr(recipe, name) for name in ("max_error", "max_workspace", "max_abs")}
+    result = through_numpy(partial(multiply, scheme=scheme, strategy=recipe.strategy, **limits), a, b)
     if out is None:
         return result
     check_out(out, result.shape, result.dtype, result.device)
