@@ -65,13 +65,11 @@ class StructuredStrategy(BaseStrategy):
         """See `Strategy.propose`; if no candidate can run, the first is proposed, to be refused with a reason."""
         if not self.multiplies(request):
             return []
-        found, refused = [], []
-        for candidate in self.candidates(request):
-            if self.can_run(candidate, request, machine):
-                refused.append(Proposal(0.0, candidate))
-            else:
-                found.append(Proposal(0.0, candidate) if self.baseline else self.proposal(candidate, request, machine))
-        return found or refused[:1]
+        candidates = list(self.candidates(request))
+        known = [one for one in candidates if not self.can_run(one, request, machine)]
+        if self.baseline or not known:
+            return [Proposal(0.0, one) for one in known or candidates[:1]]
+        return [self.proposal(one, request, machine) for one in known]
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`: None if the parameters are not those of a current candidate."""
