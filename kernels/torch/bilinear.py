@@ -79,6 +79,7 @@ def define_multilinear(
     tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
     exact_strides: bool = False,
     sharded: Callable[[Tensor, Tensor, Options], Tensor] | None = None,
+    refuse_gradients: Callable[[Options], None] = lambda options: None,
     listed: bool = False,
 ) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, linear in two tensors, if `listed` in one and each of a list; return its overload.
@@ -88,6 +89,7 @@ def define_multilinear(
     forward rule call operators of this kind, so that derivatives of any order and mode exist.
     `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
     `sharded(a, b, options)` computes products of DTensors from their local parts; without it they are refused.
+    `refuse_gradients(options)` raises for options without derivatives.
     """
     op: Any = define_opaque(schema, run, fake, exact_strides)
     defaults = tuple(argument.default_value for argument in op._schema.arguments[2:])
@@ -135,6 +137,7 @@ def define_multilinear(
                 return sharded(a, b, options)
         options += defaults[len(options) :]
         if is_differentiated(*tensors):
+            refuse_gradients(options)
             with enable_single_level_autograd_function():
                 return cast(Any, Product).apply(keys, options, *tensors)
         with torch._C._AutoDispatchBelowAutograd():

@@ -140,11 +140,10 @@ _EIGHT_BITS = f";precision={FP8}"
 """The end of the recipe of a product in fp8."""
 
 
-def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    """Compute a @ b as `matmul` for a (..., M, K) and b (..., K, N), by a recipe; `packed` is a precomputed B~ of b."""
-    if recipe.endswith(_EIGHT_BITS) and is_differentiated(a, b):
+def _refuse_gradients(options: Options) -> None:
+    """Raise PlanError if the recipe has none."""
+    if options[0].endswith(_EIGHT_BITS):
         raise PlanError("products in fp8 have no gradient and no tangent; use no_grad(), or leave the precision out")
-    return _operator(a, b, recipe, packed)
 
 
 def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
@@ -174,14 +173,19 @@ def _run_sharded(a: Tensor, b: Tensor, options: Options) -> Tensor:
     return sharded_product(a, b, options[0])
 
 
-_operator = define_bilinear(
+bilinear_mm = define_bilinear(
     "bilinear_mm(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor",
     lambda a, b, recipe, packed=None: _run(a, b, recipe, packed, None),
     _fake,
     _gradient,
     tangent_options=_tangent_options,
     sharded=_run_sharded,
+    refuse_gradients=_refuse_gradients,
 )
+"""bilinear_mm(a, b, recipe, packed=None): a @ b as `matmul` for a (..., M, K) and b (..., K, N), by a recipe's text.
+
+`packed` is a precomputed B~ of b.
+"""
 
 
 def _under_autocast(

@@ -17,7 +17,6 @@ from torch.distributed.tensor import DeviceMesh, DTensor, Partial, Placement, Re
 from ...errors import PlanError
 from ..request import matmul_shape, product_sizes
 from ..structured.block_low_rank import LowRank, parse_structure
-from .ops import bilinear_mm
 from .placements import Placements, ShardedOperand, dual, fitting_left, layer_rule, product_rule, shown
 from .recipe import AUTO, ProductRecipe
 from .structured import multiply_factors
@@ -63,7 +62,7 @@ def sharded_product(a: Tensor, b: Tensor, recipe: str, bias: Tensor | None = Non
                 f"the parts of a have {part_a.shape[-1]} columns here and those of b {part_b.shape[-2]} rows; "
                 "shard both as distribute_tensor does"
             )
-        return bilinear_mm(part_a, part_b, recipe)
+        return _multiplied(part_a, part_b, recipe)
 
     shape = torch.Size(matmul_shape(left.shape, right.shape))
     return _by_parts(run, (a, b), (grad_a, grad_b), rule.result, shape, bias)
@@ -94,7 +93,7 @@ def factored_linear(x: Tensor, factors: list[Tensor], bias: Tensor | None, text:
 
     def by_dense(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side
         rows = part.unsqueeze(0) if part.dim() == 1 else part
-        y = bilinear_mm(bilinear_mm(rows, v.t(), AUTO), u.t(), AUTO)
+        y = _multiplied(_multiplied(rows, v.t(), AUTO), u.t(), AUTO)
         return y.squeeze(0) if part.dim() == 1 else y
 
     axis, low_rank = given.dim - 1 if first else 0, isinstance(structure, LowRank)
@@ -103,6 +102,11 @@ def factored_linear(x: Tensor, factors: list[Tensor], bias: Tensor | None, text:
     run = by_dense if sharded and low_rank else by_factors
     shape = torch.Size(structure.rows if dim == axis else size for dim, size in enumerate(given.shape))
     return _by_parts(run, (x, *factors), rule.grads, rule.result, shape, bias, axis)
+
+
+def _multiplied(a: Tensor, b: Tensor, recipe: str) -> Tensor:
+    found: Tensor = torch.ops.lcma.bilinear_mm(a, b, recipe)  # of ops.py, which imports this module
+    return found
 
 
 def _by_parts(
