@@ -164,14 +164,13 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
     need(tuple | list, layers=layers)
     need(nn.Module, following=following)
     need(nn.Module | None, norm=norm)
-    structures = [getattr(layer, "structure", None) for layer in layers]
+    structures: list[Any] = [getattr(layer, "structure", None) for layer in layers]
     if not structures or not all(isinstance(one, Monarch) and one.interleaved for one in structures):
         raise PlanError("only interleaved Monarch layers have a permutation to move")
     if len({id(layer) for layer in layers}) < len(layers):
         raise PlanError("a layer is given twice; its permutation is moved once")
-    monarchs = [one for one in structures if isinstance(one, Monarch)]
-    first = monarchs[0]
-    if any((one.rows, one.b2) != (first.rows, first.b2) for one in monarchs):
+    first = structures[0]
+    if any((one.rows, one.b2) != (first.rows, first.b2) for one in structures):
         raise PlanError("layers that are combined elementwise must have the same outputs and b2")
     weight = _input_weight(following)
     if weight.shape[1] != first.rows:
@@ -185,7 +184,7 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
         weight.copy_(weight[:, order])
         for vector in [*vectors, *(layer.bias for layer in layers if layer.bias is not None)]:
             vector.copy_(vector[order.to(vector.device)])
-    for layer, one in zip(layers, monarchs, strict=True):
+    for layer, one in zip(layers, structures, strict=True):
         layer.unpack()
         layer.structure = Monarch(*one.sizes[:5])
 
