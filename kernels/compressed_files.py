@@ -16,6 +16,7 @@ from ..errors import PlanError, SchemeFormatError
 from ..home import write_atomic
 from . import safetensors
 from .arrays import Matrix
+from .factor_files import readable
 from .structured.block_low_rank import parse_structure
 from .structured.chain import FactorChain
 from .structured.decomposition import Decomposition
@@ -31,15 +32,11 @@ def structures_in(path: Path) -> dict[str, FactorChain]:
         OSError: it cannot be read.
     """
     facts = safetensors.metadata(path)
-    try:
+    with readable(path, "holds layers that are not understood"):
         texts = json.loads(facts.get(STRUCTURES, "null"))
         if not isinstance(texts, dict):
             raise SchemeFormatError("holds no compressed layers; write it with lcma compress", path)
         return {name: parse_structure(str(text)) for name, text in texts.items()}
-    except (ValueError, RecursionError, PlanError) as error:
-        if isinstance(error, SchemeFormatError):
-            raise
-        raise SchemeFormatError(f"holds layers that are not understood: {error}", path) from None
 
 
 class FinishedLayers:

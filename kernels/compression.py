@@ -22,7 +22,7 @@ from .request import Request
 from .structured.approximation import factorize
 from .structured.block_low_rank import Blast, BlockLowRank, LowRank, Monarch
 from .structured.chain import FactorChain, KroneckerSparse
-from .structured.constructions import suggested_pairs
+from .structured.constructions import pairs
 from .structured.decomposition import STEPS, Decomposition, decompose, is_pair, least_error
 from .structured.pattern import chain_reason, parse_patterns
 
@@ -119,7 +119,10 @@ class CompressConfig:
         if self.kind != "kronecker":
             return (self._block_low_rank(rows, cols),)
         if self.patterns is None:
-            return suggested_pairs(rows, cols, self.budget)
+            if some := tuple(pairs(rows, cols, self.budget * rows * cols)):
+                return some
+            pair = f"pair of Kronecker-sparse factors of {rows} x {cols}"
+            raise PlanError(f"no {pair} has a density of at most {self.budget:g}")
         found = KroneckerSparse(parse_patterns(self.patterns))
         if (found.rows, found.cols) != (rows, cols):
             raise PlanError(f"the patterns are of {found.rows} x {found.cols}, and the weight is {rows} x {cols}")
@@ -192,15 +195,14 @@ def compress_weight(
 ) -> Decomposition:
     """Compute the most accurate factors of these structures for a weight (rows, cols), a numpy array or torch tensor.
 
-    Those of a tensor are computed on its device, but for Kronecker-sparse lists that are no pair as Monarch's. Of many
-    such pairs only the one of the least error is factorized. `tolerance` is that of BLAST's descent, see `decompose`.
+    Those of a tensor are computed on its device, but for Kronecker-sparse lists that are no pair as Monarch's. Several
+    structures are such pairs, of which only the one of the least error is factorized. `tolerance` is that of BLAST's
+    descent, see `decompose`.
 
     Raises:
-        PlanError: the weight has another size, or contains NaN or infinity, or no structure is given.
+        PlanError: the weight has another size, or contains NaN or infinity.
     """
-    if not structures:
-        raise PlanError("no structure was given")
-    if len(structures) > 1 and all(map(is_pair, structures)):
+    if len(structures) > 1:
         errors = []
         for place, one in enumerate(structures, 1):
             on_event(f"error of {place} of {len(structures)}: {one.name}")
@@ -210,15 +212,12 @@ def compress_weight(
     def tell(step: int, error: float) -> None:
         on_event(f"step {step}, error {error:.2e}")
 
-    found = []
-    for place, one in enumerate(structures, 1):
-        on_event(one.name if len(structures) == 1 else f"{place} of {len(structures)}: {one.name}")
-        if isinstance(one, Blast) or is_pair(one):
-            found.append(decompose(weight, one, steps, on_step=tell, tolerance=tolerance))
-        else:
-            nearest = factorize(weight if isinstance(weight, np.ndarray) else weight.cpu().numpy(), one.patterns)
-            found.append(Decomposition(one, nearest.matrix.factors, nearest.error))
-    return min(found, key=lambda one: one.error)
+    (structure,) = structures
+    on_event(structure.name)
+    if isinstance(structure, Blast) or is_pair(structure):
+        return decompose(weight, structure, steps, on_step=tell, tolerance=tolerance)
+    nearest = factorize(weight if isinstance(weight, np.ndarray) else weight.cpu().numpy(), structure.patterns)
+    return Decomposition(structure, nearest.matrix.factors, nearest.error)
 
 
 def output_error(weight: Matrix, structure: FactorChain, factors: tuple[Matrix, ...], inputs: Matrix) -> float:

@@ -7,10 +7,11 @@ its decision is stored as the same wisdom. A captured graph keeps the plan that 
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from .precision import TF32
 from .request import Request
 
 if TYPE_CHECKING:
-    from .cuda.scratch import ScratchCalls
     from .planning.strategy import Executor
 
 MOST_MET = 256
@@ -251,25 +251,18 @@ class ShadowCalls:
             try:
                 executor = self._executor(key[0], key)
                 assert executor is not None
-                if not executor.lesson.rests:
-                    self._run(executor, key[1], go_on, precise)
+                lesson = executor.lesson
+                if not lesson.rests:
+                    with _scratch(key, lesson, after=precise) as run, _setting(key[0], precise):
+                        while not lesson.rests and go_on():
+                            lesson.hasten()
+                            run(executor)
             except (LcmaError, MemoryError, RuntimeError) as error:  # torch's lack of memory is a RuntimeError
                 self.queue.forget(key)
                 return str(error).partition("\n")[0]
-            if executor.lesson.is_settled:
+            if lesson.is_settled:
                 self.queue.settle(key)
-            return executor.lesson
-
-    def _run(self, executor: LearningExecutor, index: int, go_on: Callable[[], bool], precise: bool) -> None:
-        lesson = executor.lesson
-        scratch = _scratch(executor.request, index, lesson, after=precise)
-        try:
-            with _setting(executor.request, precise):
-                while not lesson.rests and go_on():
-                    lesson.hasten()
-                    scratch.run(executor)
-        finally:
-            scratch.close()
+            return lesson
 
 
 class _Quiet:
@@ -289,31 +282,19 @@ class _Quiet:
         return is_idle(self.disturbed(), processor, elapsed)
 
 
-class _HostScratch:
-    """Runs executors on scratch operands of one request on a processor, as `ScratchCalls` does on a GPU."""
-
-    def __init__(self, request: Request) -> None:
-        from .cpu.bench import CpuBench
-
-        self._operands: Any = CpuBench().operands(request, 0)[:2]
-
-    def run(self, executor: Executor) -> None:
-        executor.run(*self._operands)
-
-    def close(self) -> None:
-        self._operands = None
-
-
-def _scratch(request: Request, index: int, lesson: Lesson, after: bool) -> _HostScratch | ScratchCalls:
-    """Return scratch operands of a class; with `after` a GPU first finishes what the caller has launched.
+@contextlib.contextmanager
+def _scratch(key: Key, lesson: Lesson, after: bool) -> Iterator[Callable[[Executor], object]]:
+    """Yield a function that runs an executor on scratch operands; with `after` a GPU first does what was launched.
 
     Raises:
         MemoryError: they take more than their part of the free memory.
     """
+    request, index = key
     elements = request.items_a * request.m * request.k + request.items_b * request.k * request.n
     size = (elements + request.items * request.m * request.n) * request.itemsize
     needed = DRAWN * size + max(plan.workspace for plan in lesson.plans)
     if request.device == "cpu":
+        from .cpu.bench import CpuBench
         from .cpu.machine import free_bytes
 
         free = free_bytes()
@@ -323,7 +304,12 @@ def _scratch(request: Request, index: int, lesson: Lesson, after: bool) -> _Host
         free = scratch.free_bytes(index)
     if needed > SCRATCH_PART * free:
         raise MemoryError(f"it needs {needed / 1e9:.3g} GB for a trial, and {free / 1e9:.3g} GB are free")
-    return _HostScratch(request) if request.device == "cpu" else scratch.ScratchCalls(request, index, after)
+    if request.device == "cpu":
+        a, b = CpuBench().operands(request, 0)[:2]
+        yield lambda executor: executor.run(a, b)
+    else:
+        with contextlib.closing(scratch.ScratchCalls(request, index, after)) as calls:
+            yield calls.run
 
 
 def _has_setting(key: Key) -> bool:
@@ -339,10 +325,8 @@ def _has_setting(key: Key) -> bool:
 
 def _setting(request: Request, precise: bool) -> Any:
     """Return a context in which torch multiplies a GPU's float32 as the request needs."""
-    from contextlib import nullcontext
-
     if not precise or request.device == "cpu":
-        return nullcontext()
+        return contextlib.nullcontext()
     from .cuda.dtypes import vendor_precision
 
     return vendor_precision(request.arithmetic)

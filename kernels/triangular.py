@@ -30,8 +30,7 @@ def causal_qk(q: Array, k: Array, *, strategy: str | None = None, scheme: str | 
     Raises:
         PlanError: the operands do not fit each other.
     """
-    text = strategy_text(strategy, scheme)
-    multiply, q, k = _operands(q=q, k=k)
+    multiply, text, q, k = _called(strategy, scheme, q=q, k=k)
     return scores(multiply, q, k, text)
 
 
@@ -43,8 +42,7 @@ def causal_pv(p: Array, v: Array, *, strategy: str | None = None, scheme: str | 
     Raises:
         PlanError: the operands do not fit each other.
     """
-    text = strategy_text(strategy, scheme)
-    multiply, p, v = _operands(p=p, v=v)
+    multiply, text, p, v = _called(strategy, scheme, p=p, v=v)
     return values(multiply, p, v, text)
 
 
@@ -73,8 +71,7 @@ def trmm(
     if side not in ("left", "right"):
         raise PlanError(f'side must be "left" or "right", not {side!r}')
     triangle = Triangle(side, lower == transposed)
-    text = strategy_text(strategy, scheme)
-    multiply, a, b = _operands(a=a, b=b)
+    multiply, text, a, b = _called(strategy, scheme, a=a, b=b)
     factor = with_unit_diagonal(a) if unit else a
     factor = factor.swapaxes(-1, -2) if transposed else factor
     return multiply(factor, b, triangle, text) if side == "left" else multiply(b, factor, triangle, text)
@@ -92,8 +89,7 @@ def syrk(
     """
     need(bool, lower=lower, transposed=transposed)
     triangle = Triangle("out", not lower, shared=True)
-    text = strategy_text(strategy, scheme)
-    multiply, a = _operands(a=a)
+    multiply, text, a = _called(strategy, scheme, a=a)
     left = a.swapaxes(-1, -2) if transposed else a
     return multiply(left, left.swapaxes(-1, -2), triangle, text)
 
@@ -118,16 +114,17 @@ def masked_matmul(a: Array, b: Array, mask: Mask, *, scheme: SchemeLike | None =
     return masked(array_of("a", a), array_of("b", b), kinds_of(mask), scheme)
 
 
-def _operands(**given: Array) -> Any:
-    """Return the triangular product of arrays or that of tensors, and the operands, which are matrices."""
+def _called(strategy: str | None, scheme: str | None, **given: Array) -> Any:
+    """Return the triangular product of arrays or that of tensors, its last argument, and the operands, all matrices."""
+    text = strategy_text(strategy, scheme)
     refuse_masks(**given)
     if not all_tensors(*given.values()):
         arrays = {name: array_of(name, one) for name, one in given.items()}
         need_matrices(**arrays)
-        return triangular_heads, *arrays.values()
+        return triangular_heads, text, *arrays.values()
     from .cuda.requests import check_alike
     from .torch.triangular import triangular_mm
 
     need_matrices(**given)
     check_alike(*given.values())
-    return triangular_mm, *given.values()
+    return triangular_mm, text, *given.values()

@@ -26,7 +26,6 @@ from ..request import DTYPES, Request, matmul_shape
 
 if TYPE_CHECKING:
     from ..codegen.certified import SchemeLike
-    from ..planning.strategy import Executor
 
 
 FLOATS = frozenset(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
@@ -149,8 +148,11 @@ def multiply(
             plan_cache.put(key_of(a, b), learning)
         return cast(Matrix, learning.run(a, b, out))
     plan, executor = plan_and_executor(request, scheme, levels, strategy, effort)
-    if automatic and unlimited and a.ndim == b.ndim == 2 and _is_numpys(executor):
-        plan_cache.put(key_of(a, b), IS_NUMPYS)
+    if automatic and unlimited and a.ndim == b.ndim == 2:
+        from ..dense.cpu import NumpyProduct
+
+        if isinstance(executor, NumpyProduct):  # of the matrices in place: later calls need no executor
+            plan_cache.put(key_of(a, b), IS_NUMPYS)
     while True:
         try:
             return cast(Matrix, executor.run(a, b, out))
@@ -183,10 +185,3 @@ def _joined_rows(a: Matrix, b: Matrix, out: Matrix | None) -> Matrix | None:
     """Return the rows of all matrices of a as one matrix if they share one b; None if not, or if it would copy."""
     shared = a.ndim > 2 and out is None and b.size and all(size == 1 for size in b.shape[:-2]) and b.ndim <= a.ndim
     return a.reshape(-1, a.shape[-1]) if shared and a.flags.c_contiguous and a.size else None
-
-
-def _is_numpys(executor: Executor) -> bool:
-    """Return whether an executor calls numpy's product of the matrices in place: then later calls need no executor."""
-    from ..dense.cpu import NumpyProduct
-
-    return isinstance(executor, NumpyProduct)

@@ -51,30 +51,24 @@ def matmul(
         raise PlanError("x is a torch tensor; use lcma.KSLinear, lcma.MonarchLinear or its like, or pass x.numpy()")
     refuse_masks(x=x)
     x = np.asarray(x)
-    rows, cols = matrix.shape
-    if layout == BATCH_FIRST:
-        if x.ndim < 1 or x.shape[-1] != cols:
-            raise PlanError(_misfit(x.shape, f"(..., {cols})", matrix, layout, "bsl"))
-        leading = x.shape[:-1]
-        columns = x.reshape(-1, cols).T
-    else:
-        if x.ndim != 2 or x.shape[0] != cols:
-            raise PlanError(_misfit(x.shape, f"({cols}, batch)", matrix, layout, "bsf"))
-        leading, columns = (), x
+    (rows, cols), first = matrix.shape, layout == BATCH_FIRST
+    if x.shape[-1:] != (cols,) if first else x.ndim != 2 or x.shape[0] != cols:
+        raise PlanError(_misfit(x.shape, matrix, layout))
+    columns = x.reshape(-1, cols).T if first else x
+    shape = (*x.shape[:-1], rows) if first else (rows, x.shape[1])
     if x.dtype.name != matrix.dtype:
         raise PlanError(f"x is {x.dtype} and the matrix {matrix.dtype}; convert one with .astype")
     own = product_dtype(matrix.dtype, "cpu")
     widened = own != matrix.dtype
     factors, columns = (matrix.astype(own) if widened else matrix).factors, columns.astype(own, copy=False)
     if columns.size and layout_of(columns) is Layout.SCATTERED:
-        columns = np.array(columns, order="F" if layout == BATCH_FIRST else "C")
+        columns = np.array(columns, order="F" if first else "C")
     target = None
     if out is not None:
-        wanted = (*leading, rows) if layout == BATCH_FIRST else (rows, columns.shape[1])
-        check_out(out, wanted, x.dtype)
+        check_out(out, shape, x.dtype)
         if not out.flags.c_contiguous:
             raise PlanError("out must be C-ordered; pass np.ascontiguousarray(out), or leave it out")
-        target = out.reshape(-1, rows).T if layout == BATCH_FIRST else out
+        target = out.reshape(-1, rows).T if first else out
     request = factored_request(
         matrix.structure,
         columns.shape[1],
@@ -88,7 +82,7 @@ def matmul(
     product = executor.run(factors, columns, None if widened else target)
     if out is None:
         product = product.astype(x.dtype, copy=False)
-        return cast(Matrix, product.T.reshape(*leading, rows) if layout == BATCH_FIRST else product)
+        return cast(Matrix, product.T.reshape(shape) if first else product)
     if widened:
         cast(Matrix, target)[...] = product
     return out
@@ -99,8 +93,9 @@ def _plain(columns: Matrix, layout: str) -> Layout:
     return layout_of_order(layout) if {0, 1} & {*columns.shape} else layout_of(columns)
 
 
-def _misfit(shape: tuple[int, ...], wanted: str, matrix: FactoredMatrix, layout: str, other: str) -> str:
+def _misfit(shape: tuple[int, ...], matrix: FactoredMatrix, layout: str) -> str:
     cols = matrix.shape[1]
+    wanted, other = (f"(..., {cols})", BATCH_LAST) if layout == BATCH_FIRST else (f"({cols}, batch)", BATCH_FIRST)
     mend = f'; pass layout="{other}"' if cols in shape and len(shape) == 2 else ""
     return f"x of layout {layout} must have shape {wanted} for {matrix!r}, not {shape}{mend}"
 

@@ -62,21 +62,19 @@ def hierarchical(
     within = rest = factor_parameters(workable(dense), whole)
     squares = float(np.linalg.norm(dense)) ** 2
     outside = 0.0 if whole.density == 1 else float(np.linalg.norm(dense - dense_factor(rest, whole))) ** 2
-    errors, factors = [], []
+    factors, parts = [], []
     lost = outside
-    for place in range(len(patterns) - 1):
-        on_event(f"factor {place + 1} of {len(patterns)}: {patterns[place]}")
-        left, rest, dropped = two_factors(rest, patterns[place], chain_pattern(patterns[place + 1 :]))
-        factors.append(left)
-        errors.append(dropped)
-        lost += dropped
-    norm = math.sqrt(squares) or 1.0
-    parts = [outside + lost for lost in errors[:1]]  # the first split is of the matrix itself
-    for place in range(2, len(patterns)):
+    for place in range(1, len(patterns)):
+        on_event(f"factor {place} of {len(patterns)}: {patterns[place - 1]}")
         first, second = chain_pattern(patterns[:place]), chain_pattern(patterns[place:])
-        parts.append(outside + dropped_squares(*rank_blocks(within, first, second)))
-    bound = math.sqrt(outside + sum(part - outside for part in parts)) / norm
-    least = math.sqrt(max(parts, default=outside)) / norm
+        left, rest, dropped = two_factors(rest, patterns[place - 1], second)
+        factors.append(left)
+        lost += dropped
+        # The first split is of the matrix itself.
+        parts.append(dropped if place == 1 else dropped_squares(*rank_blocks(within, first, second)))
+    norm = math.sqrt(squares) or 1.0
+    bound = math.sqrt(outside + sum(parts)) / norm
+    least = math.sqrt(outside + max(parts, default=0.0)) / norm
     found = FactoredMatrix.of(patterns, [*factors, rest])
     return Factorization(found, math.sqrt(lost) / norm, bound, least)
 

@@ -97,7 +97,8 @@ class BlockLowRank(FactorChain):
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {self.rows}x{self.cols}, b {self.b1}x{self.b2}, r {self.rank}"
+        blocks = "" if isinstance(self, LowRank) else f", b {self.b1}x{self.b2}"
+        return f"{self.kind} {self.rows}x{self.cols}{blocks}, r {self.rank}"
 
     def transpose(self, factors: Sequence[Array]) -> tuple[FactorChain, list[Array], npt.NDArray[np.int64] | None]:
         """See `FactorChain.transpose`: of the same kind.
@@ -127,10 +128,6 @@ class LowRank(BlockLowRank):
     @cached_property
     def patterns(self) -> tuple[Pattern, ...]:
         return Pattern(1, self.rows, self.rank, 1), Pattern(1, self.rank, self.cols, 1)
-
-    @property
-    def name(self) -> str:
-        return f"low-rank {self.rows}x{self.cols}, r {self.rank}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from ...arguments import INTEGER, need
 from ...errors import PlanError
 from .chain import KroneckerSparse
-from .pattern import Pattern, chain_rank, check_composes, redundant_pair
+from .pattern import Pattern, check_composes
 
 Patterns = tuple[Pattern, ...]
 
@@ -83,28 +83,15 @@ LEAST_BLOCK = 16
 """Minimum side of suggested blocks: smaller ones are memory-bound with any strategy."""
 
 
-def suggested_pairs(rows: int, cols: int, density: float) -> tuple[KroneckerSparse, ...]:
-    """Return the `pairs` of at most density rows cols parameters.
-
-    Raises:
-        PlanError: no pair has so few parameters.
-    """
-    found = tuple(pairs(rows, cols, density * rows * cols))
-    if not found:
-        raise PlanError(f"no pair of Kronecker-sparse factors of {rows} x {cols} has a density of at most {density:g}")
-    return found
-
-
 def pairs(rows: int, cols: int, budget: float) -> Iterator[KroneckerSparse]:
-    """Yield pairs (1, M/p, r p, p)(p, r p, N/p, 1), chainable with blocks of rank r; for every p the largest r."""
+    """Yield pairs (1, M/p, r p, p)(p, r p, N/p, 1), chainable with blocks of rank r; for every p the largest r.
+
+    None for a p whose blocks would have full rank: a pair would have no fewer parameters than the matrix.
+    """
     for p in divisors(math.gcd(rows, cols))[1:]:
-        rank = int(budget // (p * (rows + cols)))
-        rank = min(rank, rows // p, cols // p)
-        if rank < 1 or min(rows // p, cols // p, rank * p) < LEAST_BLOCK:
-            continue
-        pair = Pattern(1, rows // p, rank * p, p), Pattern(p, rank * p, cols // p, 1)
-        if chain_rank(*pair) == rank and redundant_pair(pair) is None:
-            yield KroneckerSparse(pair)
+        rank, side = int(budget // (p * (rows + cols))), min(rows, cols) // p
+        if 1 <= rank < side and min(side, rank * p) >= LEAST_BLOCK:
+            yield KroneckerSparse((Pattern(1, rows // p, rank * p, p), Pattern(p, rank * p, cols // p, 1)))
 
 
 def divisors(number: int) -> list[int]:

@@ -21,7 +21,7 @@ from ..request import Request
 from .blocks import NARROW, Matrix
 from .chain import FactorChain
 from .executor import Product
-from .rewrites import WIDENED
+from .rewrites import WIDENED, rewritten_bytes, rewritten_chain
 from .strategy import NATURAL_ONLY, StructuredStrategy, batch_first, chain_in
 from .views import PERMUTED, Ends, arrays_in, buffer_rows, copied_ends, held_bytes, view_chain
 
@@ -149,12 +149,14 @@ class CpuStructured(StructuredStrategy):
     def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
         if request.is_empty:
             return 0
-        return self.core(candidate, request).workspace(machine.threads) + self.rewritten_chain(request)[1]
+        held = rewritten_bytes(chain_in(request), self.name, request.itemsize)
+        return self.core(candidate, request).workspace(machine.threads) + held
 
     def core(self, candidate: Candidate, request: Request) -> ViewProduct:
         """Return the core of a candidate that can run a request."""
         slab = None if self.baseline else max(1, min(int(dict(candidate.parameters)["slab"]), request.n))
-        return ViewProduct(self.rewritten_chain(request)[0], request.n, request.dtype, *batch_first(request), slab)
+        chain = rewritten_chain(chain_in(request), self.name)
+        return ViewProduct(chain, request.n, request.dtype, *batch_first(request), slab)
 
     def product(self, candidate: Candidate, request: Request, machine: Machine) -> Product:
         pool = shared_pool if machine.pool is None else machine.pool

@@ -18,7 +18,7 @@ from .decode import DECODE_TILES, MOST_COLUMNS, DecodeTile, multiply_few
 from .decode import PRICES as DECODE_PRICES
 from .executor import Product
 from .mixing import mixing_reason, multiply_mixed
-from .rewrites import BY_HALVES, DENSE, WIDENED
+from .rewrites import BY_HALVES, DENSE, WIDENED, rewritten_bytes, rewritten_chain
 from .split import multiply_split, split_reason
 from .strategy import (
     DECODE,
@@ -111,7 +111,8 @@ class CudaStructured(StructuredStrategy):
         """See `Strategy.workspace`: an upper bound of the memory that torch allocates."""
         if 0 in request.shape:
             return 0
-        n, (chain, held) = request.n, self.rewritten_chain(request)
+        n, structure = request.n, chain_in(request)
+        chain, held = rewritten_chain(structure, self.name), rewritten_bytes(structure, self.name, request.itemsize)
         patterns = chain.patterns
         if self.name == BY_HALVES:  # X in halves, the product, and results between factors
             elements = max(one.rows + one.cols for one in patterns) + sum(one.rows for one in patterns[1:])
@@ -134,7 +135,7 @@ class CudaStructured(StructuredStrategy):
             return partial(factor_by_factor, partial(_tiled, dtype, _choice(candidate)), patterns)
         if self.name in (GATHER, BY_HALVES):
             return partial(factor_by_factor, multiply_small if self.name == GATHER else multiply_split, patterns)
-        chain = self.rewritten_chain(request)[0]
+        chain = rewritten_chain(structure, self.name)
         return view_chain(chain, *ends_of(chain, request.n, *batch_first(request))).run
 
 

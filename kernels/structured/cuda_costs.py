@@ -17,7 +17,7 @@ from .block_low_rank import Blast, BlockLowRank
 from .blocks import alternating_rows
 from .chain import FactorChain
 from .pattern import Pattern
-from .rewrites import BY_HALVES, DENSE, REWRITES, WIDENED, rewritten_chain
+from .rewrites import BY_HALVES, DENSE, WIDENED, rewritten_chain
 from .split import TILES as SPLIT_TILES
 from .split import split_seconds
 from .strategy import STRIDED, TILED, TRANSPOSED, batch_first
@@ -128,7 +128,7 @@ def view_stages(strategy: str, structure: FactorChain, request: Request, machine
 
     Factors are widened at every call.
     """
-    original, structure = structure, rewritten_chain(structure, strategy) if strategy in REWRITES else structure
+    original, structure = structure, rewritten_chain(structure, strategy)
     given = batch_first(request)
     ends = copied_ends(structure, *(given if strategy == TRANSPOSED else ends_of(structure, request.n, *given)))
     steps, stages, costs = steps_of(structure, *ends), [], CudaCostModel.of(machine)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..measured import measured
@@ -50,21 +48,18 @@ def outer_tensors(grad: Tensor, x: Tensor, a: int, d: int) -> Tensor:
 
     c = x.shape[0] // (a * d)
     pattern = Pattern(a, grad.shape[0] // (a * d), c, d)
-    wide = torch.float32 if grad.dtype in (torch.float16, torch.bfloat16) else grad.dtype
     if is_readable(grad, d) and is_readable(x, d):
         divided = d == 1 or grad.stride(1) == x.stride(1) == 1
         parts = batch_parts(pattern, grad.shape[1], grad.itemsize) if divided else 1
-        if parts == 1:
-            total = grad.new_empty(pattern.parameter_shape)
-            multiply_blocks(as_blocks(grad, *pattern.sizes[:2], d), as_blocks(x, a, c, d).mT, total)
-            return total
-        total = _outer_parts(grad, x, pattern, parts, wide)
-    elif is_batch_first(grad) and is_batch_first(x) and is_gathered(pattern, x.shape[1], x.itemsize):
+        if parts > 1:
+            return _outer_parts(grad, x, pattern, parts)
+        total = grad.new_empty(pattern.parameter_shape)
+        multiply_blocks(as_blocks(grad, *pattern.sizes[:2], d), as_blocks(x, a, c, d).mT, total)
+        return total
+    if is_batch_first(grad) and is_batch_first(x) and is_gathered(pattern, x.shape[1], x.itemsize):
         left, right = gathered_blocks(grad, pattern.b, d), gathered_blocks(x, c, d)
         return torch.bmm(left, right.mT).view(pattern.parameter_shape)
-    else:
-        return outer_tensors(batch_last(grad), batch_last(x), a, d)
-    return total.to(grad.dtype)
+    return outer_tensors(batch_last(grad), batch_last(x), a, d)
 
 
 def is_gathered(pattern: Pattern, n: int, item: int) -> bool:
@@ -114,7 +109,7 @@ def _gathered_seconds(pattern: Pattern, n: int, item: int) -> float:
     return busy * padded * max(1.0, 2 * PRICES.processors / (a * d * tiles)) + PRICES.call
 
 
-def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: Any) -> Tensor:
+def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int) -> Tensor:
     """Compute the sums of the whole batch by `a` batched GEMMs of d x parts products of views, added in order."""
     import torch
 
@@ -125,7 +120,8 @@ def _outer_parts(grad: Tensor, x: Tensor, pattern: Pattern, parts: int, wide: An
     for i in range(a):
         blocks = left[i].permute(1, 2, 0, 3).flatten(0, 1), right[i].permute(1, 2, 3, 0).flatten(0, 1)
         torch.bmm(*blocks, out=sums[i].flatten(0, 1))
-    return torch.sum(sums, 2, dtype=wide)
+    wide = torch.float32 if grad.dtype in (torch.float16, torch.bfloat16) else grad.dtype
+    return torch.sum(sums, 2, dtype=wide).to(grad.dtype)
 
 
 def transposed_gradients(grad: Tensor, x: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:

@@ -171,12 +171,3 @@ def chain_reason(patterns: Sequence[Pattern]) -> str | None:
         if chain_rank(left, right) is None:
             return f"{left}{right} is not chainable: a1 c1 / a2 and b2 d2 / d1 must be one integer, a1 | a2 and d2 | d1"
     return None
-
-
-def redundant_pair(patterns: Sequence[Pattern]) -> tuple[Pattern, Pattern] | None:
-    """Return the first neighbours of a chainable list whose product is no sparser than one factor, r >= min(b1, c2)."""
-    for left, right in itertools.pairwise(patterns):
-        rank = chain_rank(left, right)
-        if rank is not None and rank >= min(left.b, right.c):
-            return left, right
-    return None

@@ -16,17 +16,14 @@ REWRITES = (WIDENED, DENSE, BY_HALVES)
 """The strategies that multiply by rewritten factors."""
 
 
-def rewritten_chain(structure: FactorChain, rewrite: str) -> FactorChain:
-    """Return the rewritten structure.
+def rewritten_chain(structure: FactorChain, strategy: str) -> FactorChain:
+    """Return the structure that a strategy multiplies by.
 
-    WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; BY_HALVES:
-    unchanged.
+    WIDENED: (a, bd, cd, 1) for every factor; DENSE: one (1, rows, cols, 1) for the whole product; others: unchanged.
     """
-    if rewrite == BY_HALVES:
-        return structure
-    if rewrite == WIDENED:
+    if strategy == WIDENED:
         return KroneckerSparse(tuple(Pattern(one.a, one.b * one.d, one.c * one.d, 1) for one in structure.patterns))
-    return KroneckerSparse((Pattern(1, structure.rows, structure.cols, 1),))
+    return KroneckerSparse((Pattern(1, structure.rows, structure.cols, 1),)) if strategy == DENSE else structure
 
 
 def rewritten(factors: Sequence[Array], structure: FactorChain, rewrite: str) -> tuple[Array, ...]:
@@ -49,8 +46,8 @@ def _widened(weights: Array, pattern: Pattern) -> Array:
     return out.reshape(a, 1, b * d, c * d)
 
 
-def rewritten_bytes(rewrite: str, structure: FactorChain, itemsize: int) -> int:
-    """Return the bytes of the rewritten factors."""
-    if rewrite == BY_HALVES:
+def rewritten_bytes(structure: FactorChain, strategy: str, itemsize: int) -> int:
+    """Return the bytes of the factors that a strategy rewrites, 0 if it rewrites none."""
+    if strategy == BY_HALVES:
         return sum(map(split_factor_bytes, structure.patterns))
-    return rewritten_chain(structure, rewrite).parameters * itemsize
+    return rewritten_chain(structure, strategy).parameters * itemsize if strategy in REWRITES else 0

@@ -14,7 +14,7 @@ from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
 from .chain import FactorChain
 from .executor import Product, StructuredExecutor
-from .rewrites import DENSE, REWRITES, WIDENED, rewritten, rewritten_bytes, rewritten_chain
+from .rewrites import DENSE, REWRITES, WIDENED, rewritten
 
 FAMILY = "structured"
 
@@ -48,13 +48,6 @@ class StructuredStrategy(BaseStrategy):
         product = self.product(candidate, request, machine)
         return StructuredExecutor(request, structure, product, self.workspace(candidate, request, machine), rewrite)
 
-    def rewritten_chain(self, request: Request) -> tuple[FactorChain, int]:
-        """Return the chain that a product multiplies by, and the bytes of its factors if they are rewritten."""
-        structure = chain_in(request)
-        if self.name not in REWRITES:
-            return structure, 0
-        return rewritten_chain(structure, self.name), rewritten_bytes(self.name, structure, request.itemsize)
-
     def settings(self, request: Request) -> Iterable[Parameters]:
         """Return the parameters of the candidates, the preferred ones first."""
         return ((),)
@@ -72,13 +65,11 @@ class StructuredStrategy(BaseStrategy):
         """See `Strategy.propose`; if no candidate can run, the first is proposed, to be refused with a reason."""
         if not self.multiplies(request):
             return []
-        found, refused = [], []
-        for candidate in self.candidates(request):
-            if self.can_run(candidate, request, machine):
-                refused.append(Proposal(0.0, candidate))
-            else:
-                found.append(Proposal(0.0, candidate) if self.baseline else self.proposal(candidate, request, machine))
-        return found or refused[:1]
+        candidates = list(self.candidates(request))
+        known = [one for one in candidates if not self.can_run(one, request, machine)]
+        if self.baseline or not known:
+            return [Proposal(0.0, one) for one in known or candidates[:1]]
+        return [self.proposal(one, request, machine) for one in known]
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
         """See `Strategy.restore`: None if the parameters are not those of a current candidate."""

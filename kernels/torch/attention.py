@@ -83,21 +83,18 @@ def causal_attention(
         query, key, value = (x.to(narrow) for x in (query, key, value))
     if not special and (strategy == "sdpa" or (text is None and strategy is None and not pays(query, key, value))):
         attention = torch.nn.functional.scaled_dot_product_attention
-        output: Tensor = attention(
-            query, key, value, dropout_p=dropout_p, is_causal=True, scale=scale, enable_gqa=enable_gqa
-        )
-        return output
+        return attention(query, key, value, dropout_p=dropout_p, is_causal=True, scale=scale, enable_gqa=enable_gqa)
     logits = (*query.shape[:-1], key.shape[-2])
     if attn_mask is not None:
         pairs = zip(reversed(attn_mask.shape), reversed(logits), strict=False)
         if attn_mask.ndim > len(logits) or not all(size in (1, whole) for size, whole in pairs):
             raise PlanError(f"attn_mask has shape {tuple(attn_mask.shape)}; it must broadcast to {logits}")
-    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    if query.shape[-1] == 0 and scale is None:
-        factor = 1.0
+    factor = 1 / math.sqrt(max(query.shape[-1], 1)) if scale is None else scale
     worked = torch.float32 if query.dtype in (torch.float16, torch.bfloat16) and query.device.type == "cpu" else None
-    if sinks is not None and sinks.shape != (heads := query.shape[-3] if query.ndim > 2 else 1,):
-        raise PlanError(f"sinks must have one logit for each of {heads} heads, not shape {tuple(sinks.shape)}")
+    if sinks is not None:
+        if sinks.shape != (heads := query.shape[-3] if query.ndim > 2 else 1,):
+            raise PlanError(f"sinks must have one logit for each of {heads} heads, not shape {tuple(sinks.shape)}")
+        sinks = sinks[:, None, None] if query.ndim > 2 else sinks[:, None]
     q, k, v = (x.to(worked or x.dtype) for x in (query, key, value))
     kept = None  # the factor of the weights: 0 with the given probability, else 1 / (1 - dropout_p)
     if dropout_p:
@@ -170,7 +167,7 @@ class CausalAttention(torch.autograd.Function):
             asked = [x for x, needed in zip(operands, needs, strict=False) if needed]
             found = iter(torch.autograd.grad(out, asked, grad, create_graph=True))
             return *(next(found) if needed else None for needed in needs[:5]), None, None, None
-        grad_value = None
+        grad_value = grad_key = None
         if needs[2]:
             dropped = weights if kept is None else weights * kept
             grad_value = sum_to(transposed_values(triangular_mm, dropped, grad, ctx.strategy), value)
@@ -179,15 +176,10 @@ class CausalAttention(torch.autograd.Function):
             scores *= kept
         means = softmax_backward(scores, weights)
         grad_query = values(triangular_mm, scores, key, ctx.strategy).mul_(ctx.factor) if needs[0] else None
-        grad_key = None
         if needs[1]:
             grad_key = sum_to(transposed_values(triangular_mm, scores, query, ctx.strategy), key).mul_(ctx.factor)
-        grad_bias = None
-        if needs[3]:
-            grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype)
-        grad_sinks = None
-        if needs[4]:
-            grad_sinks = -(sunk * means).transpose(0, -2).flatten(1).sum(1)
+        grad_bias = scores.sum_to_size(bias.shape).to(bias.dtype) if needs[3] else None
+        grad_sinks = -(sunk * means).sum_to_size(sinks.shape) if needs[4] else None
         return grad_query, grad_key, grad_value, grad_bias, grad_sinks, None, None, None
 
 
@@ -211,7 +203,7 @@ def attention_graph(
 
 
 def causal_softmax(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor:
-    """Compute the softmax of rows (..., H, Lq, Lk) below the diagonal, zero above; `sinks` (H,) have no column.
+    """Compute the softmax of rows (..., H, Lq, Lk) below the diagonal, zero above; `sinks` (H, 1, 1) have no column.
 
     A fully masked row is zero.
     """
@@ -226,7 +218,7 @@ def causal_softmax(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) ->
     top = scores.detach().amax(-1, keepdim=True) if cols else scores.new_zeros((*scores.shape[:-1], 1))
     logits = None
     if sinks is not None:
-        logits = (sinks if scores.ndim == 2 else sinks[:, None])[..., None].to(scores.dtype)
+        logits = sinks.to(scores.dtype)
         top = torch.maximum(top, logits.detach())
     top = torch.where(top == -math.inf, 0.0, top)
     parts = torch.exp(scores - top)
@@ -239,7 +231,7 @@ def causal_softmax(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) ->
 def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> Tensor | None:
     """Convert scores (..., H, Lq, Lk) below the diagonal to weights, in place; zero above.
 
-    If there are sinks, return the fraction of every row's softmax that belongs to its sink, (..., H, Lq).
+    If there are sinks (H, 1, 1), return the fraction of every row's softmax that belongs to its sink, (..., H, Lq, 1).
     """
     rows, cols = scores.shape[-2:]
     if bias is not None:
@@ -247,7 +239,7 @@ def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> T
     sunk = None
     if sinks is not None:
         sinks = sinks.to(scores.dtype)
-        sunk = scores.new_empty(scores.shape[:-1])
+        sunk = scores.new_empty((*scores.shape[:-1], 1))
     for start in range(0, rows, ROWS):
         stop = min(start + ROWS, rows)
         reach = min(stop, cols)
@@ -265,29 +257,28 @@ def softmax_rows(scores: Tensor, bias: Tensor | None, sinks: Tensor | None) -> T
             continue
         top = part.amax(-1, keepdim=True)
         if sinks is not None:
-            logits = (sinks if scores.ndim == 2 else sinks[:, None])[..., None]
-            top = torch.maximum(top, logits)
+            top = torch.maximum(top, sinks)
         top.masked_fill_(top == -math.inf, 0.0)  # a fully masked row: its weights are zero
         part.sub_(top).exp_()
         total = part.sum(-1, keepdim=True)
         if sinks is not None and sunk is not None:
-            extra = torch.exp(logits - top)
+            extra = torch.exp(sinks - top)
             total += extra
-            sunk[..., start:stop] = (extra / total)[..., 0]
+            sunk[..., start:stop, :] = extra / total
         total.masked_fill_(total == 0, 1.0)
         part.div_(total)
     return sunk
 
 
 def softmax_backward(grad: Tensor, weights: Tensor) -> Tensor:
-    """Convert the gradient of the weights to that of the scores, in place; return sum_j W_ij dW_ij, (..., Lq)."""
+    """Convert the gradient of the weights to that of the scores, in place; return sum_j W_ij dW_ij, (..., Lq, 1)."""
     rows, cols = grad.shape[-2:]
-    means = grad.new_zeros(grad.shape[:-1])
+    means = grad.new_zeros((*grad.shape[:-1], 1))
     for start in range(0, rows, ROWS):
         stop = min(start + ROWS, rows)
         reach = min(stop, cols)
         part, some = grad[..., start:stop, :reach], weights[..., start:stop, :reach]
         part *= some
-        means[..., start:stop] = mean = part.sum(-1)
-        torch.addcmul(part, some, mean[..., None], value=-1, out=part)
+        means[..., start:stop, :] = mean = part.sum(-1, keepdim=True)
+        torch.addcmul(part, some, mean, value=-1, out=part)
     return means

@@ -25,10 +25,6 @@ Gradient = Callable[[Tensor, Tensor, Options, Tensor, int], Tensor]
 """gradient(a, b, options, grad, of): that of a (0) or b (1), which may have the leading sizes of the product."""
 
 
-Sharded = Callable[[Callable[..., Tensor], Tensor, Tensor, Options], Tensor]
-"""sharded(op, a, b, options): the product of operands of which at least one is a DTensor."""
-
-
 def define_bilinear(
     schema: str,
     run: Callable[..., Tensor],
@@ -82,7 +78,8 @@ def define_multilinear(
     gradients: Callable[[Sequence[Tensor], Options, Tensor, Any], Sequence[Tensor | None]],
     tangent_options: Callable[[Options, int], Options] = lambda options, operand: options,
     exact_strides: bool = False,
-    sharded: Sharded | None = None,
+    sharded: Callable[[Tensor, Tensor, Options], Tensor] | None = None,
+    refuse_gradients: Callable[[Options], None] = lambda options: None,
     listed: bool = False,
 ) -> Callable[..., Tensor]:
     """Register `lcma::SCHEMA`, linear in two tensors, if `listed` in one and each of a list; return its overload.
@@ -91,7 +88,8 @@ def define_multilinear(
     of the product in which an operand, by its place, is replaced by its tangent. `gradients` and the
     forward rule call operators of this kind, so that derivatives of any order and mode exist.
     `torch.library.custom_op` has no forward rule: forward AD through it gives zero without an error.
-    `sharded(op, a, b, options)` computes products of DTensors from their local parts; without it they are refused.
+    `sharded(a, b, options)` computes products of DTensors from their local parts; without it they are refused.
+    `refuse_gradients(options)` raises for options without derivatives.
     """
     op: Any = define_opaque(schema, run, fake, exact_strides)
     defaults = tuple(argument.default_value for argument in op._schema.arguments[2:])
@@ -136,9 +134,10 @@ def define_multilinear(
             if sharded is None:
                 refuse_sharded(*tensors)
             else:
-                return sharded(op, a, b, options)
+                return sharded(a, b, options)
         options += defaults[len(options) :]
         if is_differentiated(*tensors):
+            refuse_gradients(options)
             with enable_single_level_autograd_function():
                 return cast(Any, Product).apply(keys, options, *tensors)
         with torch._C._AutoDispatchBelowAutograd():

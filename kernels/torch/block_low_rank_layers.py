@@ -61,7 +61,7 @@ class BlockLowRankLinear(FactoredLinear):
         if not isinstance(matrix.structure, BlockLowRank):
             raise PlanError(f"{matrix!r} is the matrix of a KSLinear; use KSLinear.from_matrix")
         layer: Any = layer_of(matrix.structure, bias is not None, dtype=getattr(torch, matrix.dtype))
-        return layer._take(matrix, bias)
+        return layer.load_factors(matrix.factors, bias)
 
     def load_layout(
         self, v: Tensor, u: Tensor, s: Tensor | None = None, scales: str = SCALES[0], bias: Tensor | None = None
@@ -73,7 +73,7 @@ class BlockLowRankLinear(FactoredLinear):
         """
         left, right = stored_array(u), stored_array(v)
         middle = None if s is None else stored_array(s)
-        return self._take(from_layout(self.structure, right, left, middle, scales), bias)
+        return self.load_factors(from_layout(self.structure, right, left, middle, scales).factors, bias)
 
     def in_layout(self, scales: str = SCALES[0]) -> dict[str, Tensor]:
         """Return the factors "V", "U" and, for BLAST, "S" in the papers' layouts."""
@@ -164,14 +164,13 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
     need(tuple | list, layers=layers)
     need(nn.Module, following=following)
     need(nn.Module | None, norm=norm)
-    structures = [getattr(layer, "structure", None) for layer in layers]
+    structures: list[Any] = [getattr(layer, "structure", None) for layer in layers]
     if not structures or not all(isinstance(one, Monarch) and one.interleaved for one in structures):
         raise PlanError("only interleaved Monarch layers have a permutation to move")
     if len({id(layer) for layer in layers}) < len(layers):
         raise PlanError("a layer is given twice; its permutation is moved once")
-    monarchs = [one for one in structures if isinstance(one, Monarch)]
-    first = monarchs[0]
-    if any((one.rows, one.b2) != (first.rows, first.b2) for one in monarchs):
+    first = structures[0]
+    if any((one.rows, one.b2) != (first.rows, first.b2) for one in structures):
         raise PlanError("layers that are combined elementwise must have the same outputs and b2")
     weight = _input_weight(following)
     if weight.shape[1] != first.rows:
@@ -185,7 +184,7 @@ def fold_into(layers: Sequence[MonarchLinear], following: nn.Module, norm: nn.Mo
         weight.copy_(weight[:, order])
         for vector in [*vectors, *(layer.bias for layer in layers if layer.bias is not None)]:
             vector.copy_(vector[order.to(vector.device)])
-    for layer, one in zip(layers, monarchs, strict=True):
+    for layer, one in zip(layers, structures, strict=True):
         layer.unpack()
         layer.structure = Monarch(*one.sizes[:5])
 

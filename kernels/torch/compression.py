@@ -136,29 +136,24 @@ def _compressed(
     store: FinishedLayers | None,
     on_event: Callable[[str], None],
 ) -> LayerReport:
-    place, weight = task.place, task.place.weight
+    place, weight, config = task.place, task.place.weight, task.config
     wide = weight.to(torch.float32 if weight.is_cuda else torch.float64)
-    plain = wide.cpu().numpy() if store is not None or inputs is not None else None
-    found = None
-    if store is not None:
-        assert plain is not None
-        found = store.load(key := store.key(place.name, repr(task.config), plain))
+    key = "" if store is None else store.key(place.name, repr(config), _array(wide))
+    found = None if store is None else store.load(key)
     if found is None:
-        found = compress_weight(
-            wide,
-            task.structures,
-            task.config.steps,
-            lambda text: on_event(f"{place.name}: {text}"),
-            task.config.tolerance,
-        )
+
+        def say(text: str) -> None:
+            on_event(f"{place.name}: {text}")
+
+        found = compress_weight(wide, task.structures, config.steps, say, config.tolerance)
         if store is not None:
             store.store(key, replace(found, factors=tuple(map(_array, found.factors))))
     structure = found.structure
-    layer = _layer(structure, place)
-    with torch.no_grad():
-        for parameter, factor in zip(layer.factors, found.factors, strict=True):
-            parameter.copy_(factor if isinstance(factor, Tensor) else stored_tensor(factor))
-    rounded = tuple(_array(factor.detach().double()) for factor in layer.factors)  # as stored in the layer
+    layer = _layer(structure, place).load_factors(found.factors)
+    error = None
+    if inputs is not None:
+        rounded = tuple(_array(factor.detach().double()) for factor in layer.factors)  # as stored in the layer
+        error = output_error(_array(wide), structure, rounded, inputs)
     at_rows = measured_ratios(place.module, layer, rows)
     place.become(layer)
     held = weight.element_size()
@@ -169,7 +164,7 @@ def _compressed(
         weight.numel() * held,
         structure.parameters * held,
         found.error,
-        output_error=None if inputs is None or plain is None else output_error(plain, structure, rounded, inputs),
+        output_error=error,
         predicted=None if batch is None else predicted_speed(structure, batch, name, weight.device.type),
         at_rows=at_rows,
     )

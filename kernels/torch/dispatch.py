@@ -57,7 +57,7 @@ def recipe_executor(recipe: ProductRecipe, a: Tensor, b: Tensor, packed: Tensor 
     if recipe == FREE and dtype != INT8 and packed is None and a.shape[-2] * b.numel() < SMALL:
         return VendorExecutor()
     precision, index = dense_precision(a, recipe.precision), index_of(a.device)
-    now = mode() if recipe.is_free and packed is None else Mode.FROZEN
+    now = Mode.FROZEN if recipe.levels or recipe.strategy is not None or packed is not None else mode()
     orders = _order(a), _order(b)
     key = recipe, a.shape, b.shape, orders, a.dtype, b.dtype, a.device, b.device, precision, packed is None
     if now is Mode.LEARNS and (learning := _learning(key, recipe, a, b, precision)) is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Self
 
 import torch
@@ -86,7 +87,7 @@ class FactoredLinear(PackedModule):
         """
         self._check_features(x)
         if is_sharded(x):
-            from .sharded_layers import factored_linear
+            from .sharding import factored_linear
 
             options = self.layout == BATCH_FIRST, self.strategy, self.precision
             return factored_linear(x, [*self.weights()], self.bias, self.structure.text, options)
@@ -202,16 +203,16 @@ class FactoredLinear(PackedModule):
         self.unpack()
         return super()._apply(*args, **kwargs)
 
-    def _take(self, matrix: FactoredMatrix, bias: Tensor | None) -> Self:
-        """Return self with the factors of a matrix of the structure, and a bias (out_features,) or (out_features, 1).
+    def load_factors(self, factors: Sequence[Any], bias: Tensor | None = None) -> Self:
+        """Copy factors of the structure, arrays or tensors, and a bias (out_features,) or (out_features, 1).
 
         A bias that the layer does not have, or of another size, is refused before anything is changed.
         """
         if bias is not None and (self.bias is None or bias.numel() != self.out_features):
             raise PlanError(f"a bias of {bias.numel()} entries is not one of this layer of {self.out_features} outputs")
         with torch.no_grad():
-            for parameter, weights in zip(self.weights(), matrix.factors, strict=True):
-                parameter.copy_(stored_tensor(weights))
+            for parameter, weights in zip(self.weights(), factors, strict=True):
+                parameter.copy_(weights if isinstance(weights, Tensor) else stored_tensor(weights))
             if bias is not None and self.bias is not None:
                 self.bias.copy_(bias.reshape(-1))
         return self

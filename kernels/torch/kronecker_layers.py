@@ -68,7 +68,7 @@ class KSLinear(FactoredLinear):
         """
         matrix = matrix.kronecker
         layer = cls.of_structure(matrix.structure, bias is not None, layout=layout, dtype=getattr(torch, matrix.dtype))
-        return layer._take(matrix, bias)
+        return layer.load_factors(matrix.factors, bias)
 
     @classmethod
     def from_dense(
@@ -86,8 +86,7 @@ class KSLinear(FactoredLinear):
         weight = linear.weight.detach().cpu()
         plain = weight.float() if weight.dtype in (torch.float16, torch.bfloat16) else weight
         found = factorize(plain.numpy(), _patterns(patterns), by).matrix
-        bias = None if linear.bias is None else linear.bias.detach().cpu().to(plain.dtype)
-        return cls.from_matrix(found, bias, layout).to(linear.weight.device, linear.weight.dtype)
+        return cls.from_matrix(found, linear.bias, layout).to(linear.weight.device, linear.weight.dtype)
 
     def load_layout(self, weights: Sequence[Tensor], layout: str, bias: Tensor | None = None) -> KSLinear:
         """Load parameters of other code: "bmm" (ad, b, c), "kernel" (adc, b), "abcd" or "dense", left-most first.
@@ -104,7 +103,7 @@ class KSLinear(FactoredLinear):
             raise PlanError(f"the layer has {len(patterns)} factors, not {len(weights)}; list them left-most first")
         pairs = zip(weights, patterns, strict=True)
         found = [from_layout(stored_array(given), pattern, layout) for given, pattern in pairs]
-        return self._take(FactoredMatrix.of(self.structure, found), bias)
+        return self.load_factors(FactoredMatrix.of(self.structure, found).factors, bias)
 
     def in_layout(self, layout: str) -> list[Tensor]:
         """Return the factors in a layout of other code; see `load_layout`."""

@@ -106,7 +106,7 @@ class FastModule(PackedModule):
             PlanError: x and the weight are DTensors of placements whose product needs communication.
         """
         if is_sharded(x):
-            from .sharded_layers import dense_linear
+            from .sharding import dense_linear
 
             return dense_linear(x, self.weight, self.bias, self.recipe, self.transposed)
         if self._packed is None and self.recipe == AUTO and is_small(x, self.weight, self.transposed):

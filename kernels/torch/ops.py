@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -48,30 +49,20 @@ def matmul(
     levels: int | None = None,
     out: Tensor | None = None,
     *,
-    max_error: float | None = None,
-    max_workspace: int | None = None,
-    max_abs: int | None = None,
     strategy: str | None = None,
     precision: str | None = None,
+    **limits: float | None,
 ) -> Tensor:
-    """Compute the product of a (..., M, K) and b (..., K, N) by a proven scheme, recursed `levels` times.
+    """See `lcma.matmul`, for tensors; `limits` are `max_error`, `max_workspace` and `max_abs`.
 
-    `scheme` is a name of the catalogue, a scheme, a list of these by level, or "auto": the plan
-    predicted to be fastest, which may be torch's own product. Differentiable, except with `out`.
-    `max_abs` is as in `lcma.matmul`; int8 needs it on a GPU, and C is int32 then.
-    `max_error`, `max_workspace` and `strategy` are as in `lcma.matmul`, for the backward products too; so is
-    `precision`: "fp32-accurate" multiplies float32 on a GPU by float16 halves if that is faster, "fp8" in e4m3 with
-    block scales, without gradients. The CPU multiplies strictly.
-
-    Raises:
-        PlanError: the operands do not fit each other or the scheme.
-        CatalogError, VerificationError: there is no such scheme, or it does not compute its target.
+    Differentiable, except with `out`; the strategy and the limits are those of the backward products, too. The CPU
+    multiplies strictly, whatever the precision.
     """
     if not (isinstance(a, Tensor) and isinstance(b, Tensor)):
         kinds = " and ".join(type(x).__name__ for x in (a, b))
         raise PlanError(f"the operands are {kinds}; make both tensors with torch.as_tensor")
     recipe = recipe_of(scheme, levels) + (f"@{strategy}" if strategy else "")
-    for name, limit in (("max_error", max_error), ("max_workspace", max_workspace), ("max_abs", max_abs)):
+    for name, limit in limits.items():
         if limit is not None:
             recipe += f";{name}={limit}"
     if precision is not None:
@@ -149,11 +140,10 @@ _EIGHT_BITS = f";precision={FP8}"
 """The end of the recipe of a product in fp8."""
 
 
-def bilinear_mm(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
-    """Compute a @ b as `matmul` for a (..., M, K) and b (..., K, N), by a recipe; `packed` is a precomputed B~ of b."""
-    if recipe.endswith(_EIGHT_BITS) and is_differentiated(a, b):
+def _refuse_gradients(options: Options) -> None:
+    """Raise PlanError if the recipe has none."""
+    if options[0].endswith(_EIGHT_BITS):
         raise PlanError("products in fp8 have no gradient and no tangent; use no_grad(), or leave the precision out")
-    return _operator(a, b, recipe, packed)
 
 
 def _fake(a: Tensor, b: Tensor, recipe: str, packed: Tensor | None = None) -> Tensor:
@@ -176,23 +166,26 @@ def _tangent_options(options: Options, operand: int) -> Options:
     return options if operand == 0 else (options[0], None)
 
 
-def _run_sharded(op: Callable[..., Tensor], a: Tensor, b: Tensor, options: Options) -> Tensor:
+def _run_sharded(a: Tensor, b: Tensor, options: Options) -> Tensor:
     """Compute a product of DTensors from their local parts, with the plan for the local sizes."""
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
 
-    recipe = options[0]
-    ProductRecipe.parse(recipe).require_general("parts of DTensors are multiplied as")
-    return sharded_product(lambda left, right: op(left, right, recipe), a, b)
+    return sharded_product(a, b, options[0])
 
 
-_operator = define_bilinear(
+bilinear_mm = define_bilinear(
     "bilinear_mm(Tensor a, Tensor b, str recipe, Tensor? packed=None) -> Tensor",
     lambda a, b, recipe, packed=None: _run(a, b, recipe, packed, None),
     _fake,
     _gradient,
     tangent_options=_tangent_options,
     sharded=_run_sharded,
+    refuse_gradients=_refuse_gradients,
 )
+"""bilinear_mm(a, b, recipe, packed=None): a @ b as `matmul` for a (..., M, K) and b (..., K, N), by a recipe's text.
+
+`packed` is a precomputed B~ of b.
+"""
 
 
 def _under_autocast(
@@ -220,13 +213,9 @@ def _run_on_processor(a: Tensor, b: Tensor, recipe: ProductRecipe, out: Tensor |
     """Run on the executors of numpy arrays."""
     from ..products.arrays import multiply
 
-    def product(left: Any, right: Any) -> Any:
-        scheme: Any = recipe.schemes() if recipe.levels else AUTO
-        names = ("max_error", "max_workspace", "max_abs")
-        limits: Any = {name: getattr(recipe, name) for name in names}
-        return multiply(left, right, scheme, strategy=recipe.strategy, **limits)
-
-    result = through_numpy(product, a, b)
+    scheme: Any = recipe.schemes() if recipe.levels else AUTO
+    limits: Any = {name: getattr(recipe, name) for name in ("max_error", "max_workspace", "max_abs")}
+    result = through_numpy(partial(multiply, scheme=scheme, strategy=recipe.strategy, **limits), a, b)
     if out is None:
         return result
     check_out(out, result.shape, result.dtype, result.device)

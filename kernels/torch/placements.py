@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from torch.distributed.tensor import Partial, Placement, Replicate, Shard
 
@@ -11,6 +12,9 @@ from ...errors import PlanError
 
 Placements = tuple[Placement, ...]
 """One placement for every dimension of a device mesh."""
+
+Labels = Sequence[str | int | None]
+"""A label for every dimension of an operand or result, as in Einstein's notation; None: it can't be sharded."""
 
 
 @dataclass(frozen=True)
@@ -59,12 +63,14 @@ def product_rule(a: ShardedOperand, b: ShardedOperand) -> ShardingRule:
     Raises:
         PlanError: the placements need a redistribution.
     """
-    found = [_one(*pair, a, b) for pair in zip(a.placements, b.placements, strict=True)]
-    known = [one for one in found if one is not None]
-    if len(known) < len(found):
-        raise PlanError(_refusal(a, b))
-    result, *grads = zip(*known, strict=True)
-    return ShardingRule(result, tuple(grads))
+    rank = max(a.dim, b.dim)
+
+    def batch(x: ShardedOperand, other: ShardedOperand) -> list[int | None]:
+        """Label leading dimensions by their positions; None where x has one matrix for several of the other operand."""
+        return [one if x.varies_along(one) or not other.varies_along(one) else None for one in range(-x.dim, -2)]
+
+    labels = (*batch(a, b), *"mk"[-a.dim :]), (*batch(b, a), *"kn"[-b.dim :])
+    return _rule((a, b), labels, (*range(-rank, -2), "m", "n"), partial(_refusal, a, b))
 
 
 def layer_rule(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], low_rank: bool = False) -> ShardingRule:
@@ -77,15 +83,48 @@ def layer_rule(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], 
     Raises:
         PlanError: the placements have no such rule.
     """
-    found = []
-    for place, of_x in enumerate(x.placements):
-        of_factors = tuple(one.placements[place] for one in factors)
-        one = _batch(of_x, axis, of_factors) or (_low_rank(of_x, axis, *of_factors) if low_rank else None)
-        if one is None:
-            raise PlanError(_layer_refusal(x, axis, factors, low_rank))
-        found.append(one)
-    result, *grads = zip(*found, strict=True)
-    return ShardingRule(result, tuple(grads))
+    of_x = [("inputs" if low_rank else None) if dim == axis else dim for dim in range(x.dim)]
+    of_factors = (("outputs", "rank"), ("rank", "inputs")) if low_rank else ((None,) * one.dim for one in factors)
+    result = ["outputs" if dim == axis else dim for dim in range(x.dim)]
+    return _rule((x, *factors), (of_x, *of_factors), result, partial(_layer_refusal, x, axis, factors, low_rank))
+
+
+def _rule(
+    operands: Sequence[ShardedOperand], labels: Sequence[Labels], result: Labels, refusal: Callable[[], str]
+) -> ShardingRule:
+    """Return the rule for a product of these operands, found for every mesh dimension by itself.
+
+    Raises:
+        PlanError: a mesh dimension has no rule, for the reason of `refusal`.
+    """
+    found = [_placed(given, labels, result) for given in zip(*(one.placements for one in operands), strict=True)]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        raise PlanError(refusal())
+    placed, *grads = zip(*known, strict=True)
+    return ShardingRule(placed, tuple(grads))
+
+
+def _placed(given: Placements, labels: Sequence[Labels], result: Labels) -> Placements | None:
+    """Return the placements of the result and of all gradients along one mesh dimension; None if there is no rule.
+
+    There is one if all operands are replicated, or all but a pending sum; or if those that have a label are sharded
+    along it and the others are replicated: then the result is sharded too or, without the label, a pending sum.
+    """
+    along = {of[one.dim] for one, of in zip(given, labels, strict=True) if type(one) is Shard}
+    if not along:
+        sums = [is_sum(one) for one in given]
+        if sum(sums) > 1 or not all(is_sum(one) or one.is_replicate() for one in given):
+            return None
+        of_others = Partial() if any(sums) else Replicate()
+        return of_others, *(Replicate() if one else of_others for one in sums)
+    label = along.pop()
+    parts = zip(given, labels, strict=True)
+    whole = (type(one) is Shard and of[one.dim] == label if label in of else one.is_replicate() for one, of in parts)
+    if label is None or along or not all(whole):
+        return None
+    place = Shard(result.index(label)) if label in result else Partial()
+    return place, *(one if label in of else Partial() for one, of in zip(given, labels, strict=True))
 
 
 def dual(placement: Placement) -> Placement:
@@ -121,54 +160,6 @@ def fitting_left(a: tuple[int, ...], b: ShardedOperand) -> Placements:
         return Replicate()
 
     return tuple(map(one, b.placements))
-
-
-def _one(
-    of_a: Placement, of_b: Placement, a: ShardedOperand, b: ShardedOperand
-) -> tuple[Placement, Placement, Placement] | None:
-    """Return the placements of C, dA and dB along one mesh dimension, or None if local products do not suffice."""
-    rank = max(a.dim, b.dim)
-    left, right = a.position(of_a), b.position(of_b)
-    if of_a.is_replicate() and of_b.is_replicate():
-        return Replicate(), Replicate(), Replicate()
-    if left is not None and of_b.is_replicate():
-        rows = left == -2 or (left < -2 and not b.varies_along(left))
-        return (Shard(rank + left), of_a, Partial()) if rows else None
-    if right is not None and of_a.is_replicate():
-        columns = right == -1 or (right < -2 and not a.varies_along(right))
-        return (Shard(rank + right), Partial(), of_b) if columns else None
-    if left is not None and right is not None:
-        if (left, right) == (-1, -2):
-            return Partial(), of_a, of_b
-        same = left == right and left < -2 and a.shape[left] == b.shape[right]
-        return (Shard(rank + left), of_a, of_b) if same else None
-    if is_sum(of_a) and of_b.is_replicate():
-        return Partial(), Replicate(), Partial()
-    if of_a.is_replicate() and is_sum(of_b):
-        return Partial(), Partial(), Replicate()
-    return None
-
-
-def _batch(of_x: Placement, axis: int, of_factors: Placements) -> Placements | None:
-    """Return the placements of the result and of the gradients of x and of replicated factors, or None."""
-    if not all(one.is_replicate() for one in of_factors):
-        return None
-    if of_x.is_replicate():
-        return Replicate(), Replicate(), *of_factors
-    if type(of_x) is Shard and of_x.dim != axis:
-        return of_x, of_x, *(Partial() for _ in of_factors)
-    return (Partial(), Replicate(), *(Partial() for _ in of_factors)) if is_sum(of_x) else None
-
-
-def _low_rank(of_x: Placement, axis: int, of_u: Placement, of_v: Placement) -> Placements | None:
-    """Return the placements of the result and of the gradients of x, U and V, or None."""
-    rules: dict[tuple[Placement, ...], Placements] = {
-        (Replicate(), Shard(0), Replicate()): (Shard(axis), Partial(), Shard(0), Partial()),
-        (Shard(axis), Replicate(), Shard(1)): (Partial(), Shard(axis), Partial(), Shard(1)),
-        (Replicate(), Shard(1), Shard(0)): (Partial(), Partial(), Shard(1), Shard(0)),
-    }
-    given = (of_x, of_u, of_v)
-    return rules.get(given) if has_whole_parts(given) else None  # a _StridedShard may equal a Shard
 
 
 def _layer_refusal(x: ShardedOperand, axis: int, factors: Sequence[ShardedOperand], low_rank: bool) -> str:

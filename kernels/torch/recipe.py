@@ -58,11 +58,6 @@ class ProductRecipe:
         return ProductRecipe(() if levels == (AUTO,) else levels, where_faster, strategy.strip() or None, **values)
 
     @cached_property
-    def is_free(self) -> bool:
-        """Whether the planner chooses among all strategies."""
-        return not self.levels and self.strategy is None
-
-    @cached_property
     def _hash(self) -> int:
         limits = self.max_error, self.max_workspace, self.max_abs, self.precision
         return hash((self.levels, self.where_faster, self.strategy, limits))

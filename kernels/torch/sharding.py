@@ -1,4 +1,8 @@
-"""Products of DTensors by products of the parts that each process holds, without communication."""
+"""Products and layers of DTensors, by the parts that each process holds, without communication.
+
+This module is imported with the first sharded tensor: it imports dynamo and torch.distributed.tensor, which take
+seconds. Dynamo does not trace the layers: it would try gradients with the result's placements, which may be partial.
+"""
 
 from __future__ import annotations
 
@@ -12,24 +16,36 @@ from torch.distributed.tensor import DeviceMesh, DTensor, Partial, Placement, Re
 
 from ...errors import PlanError
 from ..request import matmul_shape, product_sizes
+from ..structured.block_low_rank import LowRank, parse_structure
 from .placements import Placements, ShardedOperand, dual, fitting_left, layer_rule, product_rule, shown
+from .recipe import AUTO, ProductRecipe
+from .structured import multiply_factors
+from .structured_products import Options
 
-Product = Callable[[Tensor, Tensor], Tensor]
-"""product(a, b): the product of local tensors."""
+
+@torch.compiler.allow_in_graph
+def dense_linear(x: Tensor, weight: Tensor, bias: Tensor | None, recipe: str, transposed: bool) -> Tensor:
+    """Compute x W^T + bias for DTensors x (..., in), weight (out, in) and bias (out,); W if not `transposed`.
+
+    See `sharded_product`.
+    """
+    rows = x.unsqueeze(0) if x.dim() == 1 else x
+    result = sharded_product(rows, weight, recipe, bias, transposed)
+    return result.squeeze(0) if x.dim() == 1 else result
 
 
-def sharded_product(
-    product: Product, a: Tensor, b: Tensor, bias: Tensor | None = None, transposed: bool = False
-) -> Tensor:
-    """Return the DTensor A B + bias by `product` of local parts, for DTensors a (..., m, k), b (..., k, n), bias (n,).
+def sharded_product(a: Tensor, b: Tensor, recipe: str, bias: Tensor | None = None, transposed: bool = False) -> Tensor:
+    """Return the DTensor A B + bias for DTensors a (..., m, k), b (..., k, n) and bias (n,).
 
-    With `transposed` the tensor b is the transpose (n, k) of the operand. Gradients are DTensors with the placements
-    of `product_rule`, and differentiable. Nothing is communicated: to partial sums every process adds its share of
-    the bias.
+    With `transposed` the tensor b is the transpose (n, k) of the operand. Local parts are multiplied with the plan for
+    their sizes. Gradients are DTensors with the placements of `product_rule`, and differentiable. Nothing is
+    communicated: to partial sums every process adds its share of the bias.
 
     Raises:
-        PlanError: an operand is no DTensor, the meshes differ, or the placements need a redistribution.
+        PlanError: an operand is no DTensor, the meshes differ, the placements need a redistribution, or the recipe's
+            schemes are not for general matrices.
     """
+    ProductRecipe.parse(recipe).require_general("parts of DTensors are multiplied as")
     left, right = _operand(a), _operand(b)
     if left is None or right is None:
         raise PlanError(_mixed(a, b.t() if transposed else b))
@@ -46,43 +62,51 @@ def sharded_product(
                 f"the parts of a have {part_a.shape[-1]} columns here and those of b {part_b.shape[-2]} rows; "
                 "shard both as distribute_tensor does"
             )
-        return product(part_a, part_b)
+        return _multiplied(part_a, part_b, recipe)
 
     shape = torch.Size(matmul_shape(left.shape, right.shape))
     return _by_parts(run, (a, b), (grad_a, grad_b), rule.result, shape, bias)
 
 
-def sharded_layer(
-    run: Callable[..., Tensor],
-    low_rank: Callable[..., Tensor] | None,
-    x: Tensor,
-    factors: Sequence[Tensor],
-    bias: Tensor | None,
-    features: int,
-    axis: int = -1,
-) -> Tensor:
-    """Return the DTensor of a structured layer for DTensors x and factors, by `run(x, *factors)` of local parts.
+@torch.compiler.allow_in_graph
+def factored_linear(x: Tensor, factors: list[Tensor], bias: Tensor | None, text: str, options: Options) -> Tensor:
+    """Map a DTensor x in the layer's layout by the local parts of x and of the factors. Nothing is communicated.
 
-    The features are dimension `axis` of x, and `features` many in the result. `low_rank(x, u, v)` runs for the parts of
-    two factors that are sharded. Nothing is communicated.
+    A batch-first x has batch-first results, of which the `options` tell. Sharded factors of a low-rank matrix are
+    multiplied as dense ones.
 
     Raises:
         PlanError: an operand is no DTensor, the meshes differ, or the placements have no rule.
     """
-    given = _operand(x)
-    placed = [_operand(one) for one in factors]
-    if given is None or None in placed:
+    first, structure = options[0], parse_structure(text)
+    given, placed = _operand(x), [known for one in factors if (known := _operand(one)) is not None]
+    if given is None or len(placed) < len(factors):
         raise PlanError(
             "x is a DTensor and the factors are not, or the reverse; distribute the layer by distribute_module, and "
             "pass DTensor.from_local(x, mesh, placements)"
         )
-    axis %= given.dim
-    known = tuple(one for one in placed if one is not None)
-    rule = layer_rule(given, axis, known, low_rank is not None)
-    sharded = any(type(one) is Shard for factor in known for one in factor.placements)
-    chosen = low_rank if sharded and low_rank is not None else run
-    shape = torch.Size(features if dim == axis else size for dim, size in enumerate(given.shape))
-    return _by_parts(chosen, (x, *factors), rule.grads, rule.result, shape, bias, axis)
+
+    def by_factors(part: Tensor, *weights: Tensor) -> Tensor:
+        matrix = part.reshape(-1, structure.cols).T if first else part.reshape(structure.cols, -1)
+        y = multiply_factors(matrix, weights, structure, options)
+        return y.T.reshape(*part.shape[:-1], structure.rows) if first else y.reshape(structure.rows, *part.shape[1:])
+
+    def by_dense(part: Tensor, u: Tensor, v: Tensor) -> Tensor:  # of parts the rank may exceed a side
+        rows = part.unsqueeze(0) if part.dim() == 1 else part
+        y = _multiplied(_multiplied(rows, v.t(), AUTO), u.t(), AUTO)
+        return y.squeeze(0) if part.dim() == 1 else y
+
+    axis, low_rank = given.dim - 1 if first else 0, isinstance(structure, LowRank)
+    rule = layer_rule(given, axis, placed, low_rank)
+    sharded = any(type(one) is Shard for factor in placed for one in factor.placements)
+    run = by_dense if sharded and low_rank else by_factors
+    shape = torch.Size(structure.rows if dim == axis else size for dim, size in enumerate(given.shape))
+    return _by_parts(run, (x, *factors), rule.grads, rule.result, shape, bias, axis)
+
+
+def _multiplied(a: Tensor, b: Tensor, recipe: str) -> Tensor:
+    found: Tensor = torch.ops.lcma.bilinear_mm(a, b, recipe)  # of ops.py, which imports this module
+    return found
 
 
 def _by_parts(

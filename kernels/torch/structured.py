@@ -103,9 +103,25 @@ def _fake(x: Tensor, factors: list[Tensor], structure: str, last: bool, *_: Any)
     return x.new_empty((x.shape[1], known.rows)).T if last else x.new_empty((known.rows, x.shape[1]))
 
 
-def _gradients(tensors: Sequence[Tensor], options: Any, grad: Tensor, needs: Any) -> Sequence[Tensor | None]:
-    x, *factors = tensors
-    return gradients(parse_structure(options[0]), x, factors, options[1:], grad, needs)
+def _gradients(
+    tensors: Sequence[Tensor], options: Sequence[Any], grad: Tensor, needs: Sequence[bool]
+) -> Sequence[Tensor | None]:
+    """Return the gradients of X (cols, n) and of every factor for that of W X (rows, n); None if not needed."""
+    (x, *factors), structure = tensors, parse_structure(options[0])
+    own: Options = (x.stride(0) == 1 and x.stride(1) != 1, *options[2:])
+    if len(factors) == 1:
+        assert isinstance(structure, KroneckerSparse)
+        return _kronecker(structure, x, factors[0], own, grad, needs)
+    of_x: Tensor | None = None
+    if needs[0]:
+        other, turned, order = structure.transpose([one.conj() for one in factors])
+        given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
+        of_x = structured_mm(given, [one.contiguous() for one in turned], other, *own)  # repeats: contiguous ones
+    found: list[Tensor | None] = [None] * len(factors)
+    if any(needs[1:]):
+        sums = factor_gradients(structure, x, factors, grad)
+        found = [one if need else None for one, need in zip(sums, needs[1:], strict=True)]
+    return [of_x, *found]
 
 
 SCHEMA = "(Tensor x, Tensor[] factors, str structure, bool last, str? strategy, str? precision=None) -> Tensor"
@@ -147,29 +163,6 @@ for _name in (NAME, INFERENCE):
 def _flops(x_shape: Any, factor_shapes: Any, *_: Any, out_shape: Any = None, **__: Any) -> int:
     """Return twice the parameters for every column of X."""
     return 2 * sum(int(np.prod(shape)) for shape in factor_shapes) * int(x_shape[-1])
-
-
-def gradients(
-    structure: FactorChain, x: Tensor, factors: list[Tensor], options: Options, grad: Tensor, needs: Sequence[bool]
-) -> list[Tensor | None]:
-    """Return the gradients of X (cols, n) and of every factor for that of W X (rows, n); None if not needed.
-
-    `options` are those of the product.
-    """
-    options = (x.stride(0) == 1 and x.stride(1) != 1, *options[1:])
-    if len(factors) == 1:
-        assert isinstance(structure, KroneckerSparse)
-        return list(_kronecker(structure, x, factors[0], options, grad, needs))
-    of_x: Tensor | None = None
-    if needs[0]:
-        other, turned, order = structure.transpose([one.conj() for one in factors])
-        given = grad if order is None else grad[torch.as_tensor(order, device=grad.device)]
-        of_x = structured_mm(given, [one.contiguous() for one in turned], other, *options)  # repeats: contiguous ones
-    found: list[Tensor | None] = [None] * len(factors)
-    if any(needs[1:]):
-        sums = factor_gradients(structure, x, factors, grad)
-        found = [one if need else None for one, need in zip(sums, needs[1:], strict=True)]
-    return [of_x, *found]
 
 
 def factor_gradients(structure: FactorChain, x: Tensor, factors: Sequence[Tensor], grad: Tensor) -> list[Tensor]:

@@ -20,7 +20,6 @@ from lcma.kernels.structured.pattern import (
     chain_reason,
     parse_patterns,
     product_pattern,
-    redundant_pair,
 )
 from lcma.kernels.structured.published_layouts import SCALES
 
@@ -128,8 +127,6 @@ def test_chainable_lists_have_the_support_of_one_pattern_and_others_compose():
     assert "(1,128,128,3)(6,64,256,1) is not chainable" in str(chain_reason(down))
     up = (Pattern(1, 768, 192, 2), Pattern(6, 64, 64, 1))
     assert chain_rank(*up) == 32
-    assert redundant_pair(up) is None
-    assert redundant_pair((Pattern(1, 4, 8, 1), Pattern(1, 8, 4, 1))) is not None
 
 
 def test_parameters_and_operations_are_those_of_the_papers(block_structure):
