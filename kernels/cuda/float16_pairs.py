@@ -34,8 +34,9 @@ ROUNDING, LOST = 2.0**-22, 2.0**-25
 ALIGNED = 8
 """Elements of float16 that rows of pairs are multiples of, as the tensor memory accelerator requires."""
 
-BLOCK = (32, 128)
-"""Rows and columns of a matrix that one program splits."""
+BLOCKS = (32, 128), (64, 64)
+"""Rows and columns of A, and of B, that one program splits: more columns of B would take more registers than there are.
+"""
 
 INFINITE = 0x7F800000
 """Bits of infinity in float32."""
@@ -126,7 +127,7 @@ def balance(a: Tensor, b: Tensor) -> Tensor:
 
 def pairs_of(x: Tensor, axis: int, along: Tensor | None = None) -> ScaledLines:
     """Return the pairs of A (axis 0, a scale for each row) or of B (1, one for each column); see `scale_lines`."""
-    return scale_lines(x, axis, stack_of_pairs(x, 1, *x.shape), BLOCK, along)
+    return scale_lines(x, axis, stack_of_pairs(x, 1, *x.shape), BLOCKS[axis], along)
 
 
 def scale_lines(
