@@ -12,7 +12,7 @@ from ...schemes_db.symmetry import Triangle
 from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
-from .executor import PreparingCore
+from .executor import Core
 from .grouped import Groups
 from .leaf import Leaf
 from .partition import CpuMethod, Partition
@@ -33,7 +33,7 @@ class Right:
     nbytes: int
 
 
-class Level(PreparingCore):
+class Level(Core):
     """A program level, and all levels below it.
 
     The method selects how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and which threads run the
