@@ -87,26 +87,15 @@ def _order(linear: LinearMap) -> list[int]:
 def _use_positions(linear: LinearMap, order: list[int]) -> dict[int, list[int]]:
     """Return for every value the positions in `order` of the results that use it, directly or through sums."""
     uses: dict[int, list[int]] = {value: [] for value in range(linear.sources + len(linear.lins))}
-    made: set[int] = set()
     for clock, result in enumerate(order):
-        for value in _closure(linear, result, made):
-            uses[value].append(clock)
+        pending = list(_needs(linear, result))
+        while pending:
+            value = pending.pop()
+            if not uses[value] and value >= linear.sources:  # a sum is computed once
+                pending += [src for _, src in linear.lins[value - linear.sources]]
+            if uses[value][-1:] != [clock]:
+                uses[value].append(clock)
     return uses
-
-
-def _closure(linear: LinearMap, result: int, made: set[int]) -> Iterator[int]:
-    """Yield the nodes that computing a result touches, excluding sums computed already."""
-    pending = list(_needs(linear, result))
-    seen: set[int] = set()
-    while pending:
-        value = pending.pop()
-        if value in seen:
-            continue
-        seen.add(value)
-        yield value
-        if value >= linear.sources and value not in made:
-            made.add(value)
-            pending += [src for _, src in linear.lins[value - linear.sources]]
 
 
 @dataclass(frozen=True)
