@@ -216,7 +216,7 @@ def combine_text(work: Combine) -> str:
     lines = ["inside = near_col < wide.to(tl.int32)"]
     # A tile of one row is never below a slab.
     lines += ["if ROWS > 1:", "    inside &= near_row < high.to(tl.int32)"]
-    lines += _edges(work) + _powers(work)
+    lines += _edges(work)
     if work.nest is None:
         lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     else:
@@ -248,28 +248,18 @@ FORM = ("ROWS", "COLS", "VECTOR", "MATRIX", "SLABS")
 
 
 def _edges(work: Combine) -> list[str]:
-    """Return the lines that compute which rows and columns of every row and column of blocks are inside the matrix."""
+    """Return the lines for every row and column of blocks: what of it is inside the matrix, and its exponents."""
     lines = []
-    for axis, name, whole, size, unit in (
-        (0, "row", "rows", "height", "ROW_UNIT"),
-        (1, "col", "cols", "width", "VECTOR"),
+    for axis, name, whole, size, unit, step, scale in (
+        (0, "row", "rows", "height", "ROW_UNIT", "high", Scale.ROWS),
+        (1, "col", "cols", "width", "VECTOR", "wide", Scale.COLS),
     ):
         for i in sorted({block[axis] for block in work.blocks}):
             limit = f"tl.maximum(tl.minimum({whole} - {i} * {size}, {size}), 0) * {unit}"
             lines.append(f"{name}_in{i} = near_{name} < ({limit}).to(tl.int32)")
-    return lines
-
-
-def _powers(work: Combine) -> list[str]:
-    """Return the lines that load the exponents of every row and column of blocks."""
-    lines = []
-    for axis, scale, name in ((0, Scale.ROWS, "row"), (1, Scale.COLS, "col")):
-        if work.scale not in (scale, Scale.BOTH):
-            continue
-        side = "high" if axis == 0 else "wide"
-        for i in sorted({block[axis] for block in work.blocks}):
-            load = f"tl.load({name}_shifts + {i} * {side} + {name}, mask={name}_in{i}, other=0)"
-            lines.append(f"{name}{i} = {load}")
+            if work.scale in (scale, Scale.BOTH):
+                load = f"tl.load({name}_shifts + {i} * {step} + {name}, mask={name}_in{i}, other=0)"
+                lines.append(f"{name}{i} = {load}")
     return lines
 
 
