@@ -14,9 +14,9 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from queue import PriorityQueue
@@ -122,21 +122,14 @@ def compile_ahead(
 
 
 def _record_kernels(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], object]) -> None:
-    """Record the kernels that calls launch. Calls that cannot be planned are skipped: running them gives the reason."""
-    with _recorded(keep):
-        for call in calls:
-            with suppress(LcmaError):
-                call()
+    """Record the kernels that calls of this thread compile without a launch; other threads are not affected.
 
-
-@contextmanager
-def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
-    """Record the kernels that this thread compiles without a launch; other threads are not affected."""
+    Calls that cannot be planned are skipped: running them gives the reason.
+    """
     try:
         from triton import knobs
     except ImportError:
-        yield  # nothing is launched without Triton
-        return
+        return  # nothing is launched without Triton
     thread = threading.get_ident()
 
     def hook(**asked: Any) -> bool | None:
@@ -153,7 +146,9 @@ def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
         before = knobs.runtime.jit_cache_hook
         knobs.runtime.jit_cache_hook = hook
         try:
-            yield
+            for call in calls:
+                with suppress(LcmaError):
+                    call()
         finally:
             knobs.runtime.jit_cache_hook = before
 
