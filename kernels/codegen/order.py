@@ -10,24 +10,59 @@ from .maps import LinearMap
 
 
 @dataclass(frozen=True)
-class ScheduleStep:
-    """`load` source `value`; `make` (compute) the sum with id `value`; or `store` result `value`."""
+class Fetch:
+    """Start loading source `value` of the map."""
 
-    what: str
     value: int
 
 
-def schedule(linear: LinearMap, registers: int) -> list[ScheduleStep]:
-    """Return the steps that execute the map: every result right after its terms, loads as late as possible.
+@dataclass(frozen=True)
+class Take:
+    """Define value `value` as the loaded source; on a processor it is loaded now."""
+
+    value: int
+
+
+@dataclass(frozen=True)
+class ValueSum:
+    """Set value `value` to the sum of the terms."""
+
+    value: int
+    terms: Terms
+
+
+@dataclass(frozen=True)
+class Accumulate:
+    """Add coefficient * value `term` to value `value`, or set it if `first`."""
+
+    value: int
+    coefficient: Coefficient
+    term: int
+    first: bool
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Write value `value` to result `result` of the map."""
+
+    result: int
+    value: int
+
+
+Step = Fetch | Take | ValueSum | Accumulate | Keep
+
+
+def schedule(linear: LinearMap, registers: int) -> list[Take | ValueSum | Keep]:
+    """Return the steps that execute the map on a processor: results right after their terms, loads as late as possible.
 
     The next result is the one that needs the fewest values not yet used. If more than
     `registers` values would be alive, the source whose next use is latest is dropped and loaded
-    again from the nearest cache.
+    again from the nearest cache. Value ids past those of the map are results.
     """
     order = _order(linear)
     plan = [_needs(linear, result) for result in order]
     uses = _use_positions(linear, order)
-    steps: list[ScheduleStep] = []
+    steps: list[Take | ValueSum | Keep] = []
     alive: dict[int, None] = {}
     clock = 0
 
@@ -42,9 +77,9 @@ def schedule(linear: LinearMap, registers: int) -> list[ScheduleStep]:
             needed = {src for _, src in terms}
             for _, src in terms:
                 fetch(src, kept | needed)
-            steps.append(ScheduleStep("make", value))
+            steps.append(ValueSum(value, terms))
         else:
-            steps.append(ScheduleStep("load", value))
+            steps.append(Take(value))
         alive[value] = None
         while len(alive) > registers:
             loose = [held for held in alive if held < linear.sources and held not in kept and held != value]
@@ -55,7 +90,8 @@ def schedule(linear: LinearMap, registers: int) -> list[ScheduleStep]:
     for result, needed in zip(order, plan, strict=True):
         for value in needed:
             fetch(value, set(needed))
-        steps.append(ScheduleStep("store", result))
+        made = linear.sources + len(linear.lins) + result
+        steps += ValueSum(made, linear.results[result]), Keep(result, made)
         clock += 1
         for value in [held for held in alive if next_use(held) >= 1 << 60]:
             del alive[value]
@@ -97,48 +133,6 @@ def _use_positions(linear: LinearMap, order: list[int]) -> dict[int, list[int]]:
                 uses[value].append(clock)
     return uses
 
-
-@dataclass(frozen=True)
-class Fetch:
-    """Start loading source `value` of the map."""
-
-    value: int
-
-
-@dataclass(frozen=True)
-class Take:
-    """Define value `value` as the loaded source."""
-
-    value: int
-
-
-@dataclass(frozen=True)
-class ValueSum:
-    """Set value `value` to the sum of the terms."""
-
-    value: int
-    terms: Terms
-
-
-@dataclass(frozen=True)
-class Accumulate:
-    """Add coefficient * value `term` to value `value`, or set it if `first`."""
-
-    value: int
-    coefficient: Coefficient
-    term: int
-    first: bool
-
-
-@dataclass(frozen=True)
-class Keep:
-    """Write value `value` to result `result` of the map."""
-
-    result: int
-    value: int
-
-
-Step = Fetch | Take | ValueSum | Accumulate | Keep
 
 MAX_ALIVE = 220
 """Maximum number of 32-bit values of one element alive at once: more do not fit in 255 registers."""
