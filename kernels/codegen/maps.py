@@ -33,6 +33,12 @@ class LinearMap:
     def additions(self) -> int:
         return sum(max(len(terms) - 1, 0) for terms in self.lins + self.results)
 
+    @property
+    def copies(self) -> dict[int, int]:
+        """The results that equal one source: result -> source."""
+        single = ((i, terms) for i, terms in enumerate(self.results) if len(terms) == 1)
+        return {i: terms[0][1] for i, terms in single if terms[0][0] == 1 and terms[0][1] < self.sources}
+
 
 @dataclass(frozen=True)
 class MapPiece:
@@ -61,11 +67,6 @@ class ProgramMaps:
     merge: LinearMap
     stored: tuple[Block, ...]
     products: tuple[Product, ...]
-
-    def plain(self, side: LinearMap) -> dict[int, int]:
-        """Return the results of a map that equal one source: result -> source."""
-        single = ((i, terms) for i, terms in enumerate(side.results) if len(terms) == 1)
-        return {i: terms[0][1] for i, terms in single if terms[0][0] == 1 and terms[0][1] < side.sources}
 
 
 def maps_of(program: Program) -> ProgramMaps:

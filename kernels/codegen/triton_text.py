@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -32,59 +31,6 @@ class Nest:
     places: tuple[tuple[int, ...], ...]
     slab_step: int
     turn_step: int
-
-
-def nest_lines(
-    whole: LinearMap, nest: Nest, to_stack: bool, dtype: str, ahead: int, line_of: Callable[[Step], str]
-) -> list[str]:
-    """Return the lines of the kernel of a map after its head.
-
-    `to_stack`: from a matrix to slabs, else back. Sums are in `dtype`; `ahead`: see `order.steps`. `line_of`
-    gives the line of a step of the whole map, on the matrix, or of the body, on the slabs.
-    """
-    real = f"tl.{dtype}"
-    # Adding to -0.0 changes no number. A coefficient of zero is skipped, not multiplied: the number may be infinite.
-    blank = f"tl.zeros((ROWS, COLS), {real})" + ("" if dtype == "int32" else " * -1.0")
-    blocks = range(len(nest.places))
-    codes = [sum((row[o] + 1) << (2 * r) for r, row in enumerate(nest.coefficients)) for o in blocks]
-    body = []
-    for o, code in zip(blocks, codes, strict=True):
-        body.append(f"c{o} = (((zero + {code}) >> (2 * turn)) & 3) - 1")
-        body.append(f"sign{o} = tl.where(c{o} < 0, -1, 1).to({real})")
-    lines = [f"blank = {blank}"]
-
-    def added(total: str, o: int, value: str) -> str:
-        return f"tl.where(c{o} != 0, {total} + sign{o} * {value}, {total})"
-
-    def body_line(step: Step) -> list[str]:
-        if to_stack and isinstance(step, Fetch):
-            return []
-        if to_stack and isinstance(step, Take):
-            name = f"v{step.value}"
-            return [f"{name} = blank"] + [
-                f"{name} = {added(name, o, f's{nest.places[o][step.value]}')}" for o in blocks
-            ]
-        if not to_stack and isinstance(step, Keep):
-            names = [f"s{nest.places[o][step.result]}" for o in blocks]
-            return [f"{name} = {added(name, o, f'v{step.value}')}" for o, name in enumerate(names)]
-        return [line_of(step)]
-
-    if to_stack:
-        for source in range(whole.sources):
-            lines += [line_of(Fetch(source)), line_of(Take(source)), f"s{source} = v{source}"]
-    else:
-        lines += [f"s{result} = blank" for result in range(len(whole.results))]
-    for step in steps(nest.body, ahead):
-        body += body_line(step)
-    body.append(f"on += {nest.turn_step} * slab")
-    lines += [
-        f"for turn in range({len(nest.coefficients)}):",
-        *("    " + line.replace("\n", "\n    ") for line in body),
-    ]
-    if not to_stack:
-        for result in range(len(whole.results)):
-            lines += [f"v{result} = s{result}", line_of(Keep(result, result))]
-    return lines
 
 
 class Direction(StrEnum):
@@ -220,8 +166,7 @@ def combine_text(work: Combine) -> str:
     if work.nest is None:
         lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     else:
-        to_stack = work.direction is Direction.TO_STACK
-        lines += nest_lines(work.map, work.nest, to_stack, work.real, work.ahead, lambda step: _line(work, step))
+        lines += _nest_lines(work, work.nest)
     numbers = (f"{name}: tl.int{32 if name == 'tiles' else 64}" for name in NUMBERS)
     parameters = *work.tensors, *numbers, *(f"{name}: tl.constexpr" for name in FORM)
     head = _HEAD.format(
@@ -245,6 +190,53 @@ NUMBERS = (
 
 FORM = ("ROWS", "COLS", "VECTOR", "MATRIX", "SLABS")
 """What a kernel is compiled for, besides its text and the dtypes; see `combine_text`."""
+
+
+def _nest_lines(work: Combine, nest: Nest) -> list[str]:
+    """Return the lines of a kernel with a loop after its head: a step is one of the whole map, or of the body."""
+    to_stack, real = work.direction is Direction.TO_STACK, f"tl.{work.real}"
+    # Adding to -0.0 changes no number. A coefficient of zero is skipped, not multiplied: the number may be infinite.
+    blank = f"tl.zeros((ROWS, COLS), {real})" + ("" if work.integers else " * -1.0")
+    blocks = range(len(nest.places))
+    codes = [sum((row[o] + 1) << (2 * r) for r, row in enumerate(nest.coefficients)) for o in blocks]
+    body = []
+    for o, code in zip(blocks, codes, strict=True):
+        body.append(f"c{o} = (((zero + {code}) >> (2 * turn)) & 3) - 1")
+        body.append(f"sign{o} = tl.where(c{o} < 0, -1, 1).to({real})")
+    lines = [f"blank = {blank}"]
+
+    def added(total: str, o: int, value: str) -> str:
+        return f"tl.where(c{o} != 0, {total} + sign{o} * {value}, {total})"
+
+    def body_line(step: Step) -> list[str]:
+        if to_stack and isinstance(step, Fetch):
+            return []
+        if to_stack and isinstance(step, Take):
+            name = f"v{step.value}"
+            return [f"{name} = blank"] + [
+                f"{name} = {added(name, o, f's{nest.places[o][step.value]}')}" for o in blocks
+            ]
+        if not to_stack and isinstance(step, Keep):
+            names = [f"s{nest.places[o][step.result]}" for o in blocks]
+            return [f"{name} = {added(name, o, f'v{step.value}')}" for o, name in enumerate(names)]
+        return [_line(work, step)]
+
+    if to_stack:
+        for source in range(work.map.sources):
+            lines += [_line(work, Fetch(source)), _line(work, Take(source)), f"s{source} = v{source}"]
+    else:
+        lines += [f"s{result} = blank" for result in range(len(work.map.results))]
+    for step in steps(nest.body, work.ahead):
+        body += body_line(step)
+    body.append(f"on += {nest.turn_step} * slab")
+    lines += [
+        f"for turn in range({len(nest.coefficients)}):",
+        *("    " + line.replace("\n", "\n    ") for line in body),
+    ]
+    if not to_stack:
+        for result in range(len(work.map.results)):
+            lines += [f"v{result} = s{result}", _line(work, Keep(result, result))]
+    return lines
 
 
 def _edges(work: Combine) -> list[str]:

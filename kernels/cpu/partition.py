@@ -77,7 +77,7 @@ def blocks_of(program: Program) -> ProgramBlocks:
         tuple(table[p][q] for p, q in some) for table, some in zip((target.a, target.b, target.c), places, strict=True)
     )
     plain = tuple(
-        {result: places[side][i] for result, i in maps.plain(linear).items() if kinds[side][i] is Kind.FULL}
+        {result: places[side][i] for result, i in linear.copies.items() if kinds[side][i] is Kind.FULL}
         for side, linear in enumerate((maps.left, maps.right))
     )
     wanted = [i for i, kind in enumerate(kinds[2]) if kind is not Kind.ABSENT]
