@@ -131,24 +131,16 @@ def vendor_reason(m: int, k: int, n: int) -> str | None:
 @lru_cache(maxsize=16)
 def missing_block_scales(device: Any) -> str | None:
     """Return the reason why torch's `scaled_mm` has no block scales on a torch device, or None."""
-    found = _capability(device)
-    if found is None:
+    device = device_for(device)
+    if device.type != "cuda":
         return None
+    found = torch.cuda.get_device_capability(device) if torch.version.hip is None else (0, 0)
     if found[0] != CAPABILITY:
         here = ".".join(map(str, found))
         return f"torch's scaled_mm has block scales on compute capability {CAPABILITY}.x only, and this GPU has {here}"
     if tuple(map(int, str(torch.version.cuda).split(".")[:2])) < CUDA:
         return f"torch's scaled_mm has block scales from CUDA 12.9 on, and this torch is for {torch.version.cuda}"
     return None
-
-
-def _capability(device: Any) -> tuple[int, int] | None:
-    """Return the compute capability of a GPU, (0, 0) where it is not NVIDIA's; None for other devices."""
-    device = device_for(device)
-    if device.type != "cuda":
-        return None
-    major, minor = torch.cuda.get_device_capability(device) if torch.version.hip is None else (0, 0)
-    return major, minor
 
 
 BY_VENDOR = PackedArithmetic(

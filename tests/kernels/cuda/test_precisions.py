@@ -92,7 +92,7 @@ def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch
         ((8, 9), "13.0", only.format(8, 9)),
         ((8, 0), "13.0", only.format(8, 0)),
     ):
-        monkeypatch.setattr(fp8, "_capability", lambda device, found=capability: found)
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)
         monkeypatch.setattr(torch.version, "cuda", cuda)
         reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
         assert reason == wanted or wanted in reason
