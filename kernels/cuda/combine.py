@@ -134,7 +134,9 @@ class Combination:
         constants = dict(zip(FORM, (tile.rows, tile.cols, *form), strict=True))
         names = "matrix", "stack", *self.form.tensors
         launch = Repeated(kernel, grid, names, *numbers, **constants, num_warps=tile.warps)
-        return _swapped(launch) if by_columns and self.form.scale else launch
+        if by_columns and self.form.scale:  # rows of the transpose are columns of the matrix
+            return lambda matrix, stack, of_rows, of_cols: launch(matrix, stack, of_cols, of_rows)
+        return launch
 
 
 def merge_of(merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequence[Kind]], **others: Any) -> Combination:
@@ -144,11 +146,6 @@ def merge_of(merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequenc
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
     return Combination(whole, Direction.FROM_STACK, blocks, kinds, **others)
-
-
-def _swapped(launch: Launch) -> Launch:
-    """Return a launch on a transpose, whose rows are the columns of the matrix."""
-    return lambda matrix, stack, of_rows, of_cols: launch(matrix, stack, of_cols, of_rows)
 
 
 def form_of(matrix: Tensor, stack: Tensor) -> tuple[int, int, int]:

@@ -224,7 +224,8 @@ def observe(trial: Trial, contender: int, seconds: float, counted: bool, calls: 
     elif counted and rival:
         ratio = seconds / usual
         trial = changed(trial, tried=(*trial.tried, seconds), ratios=(*trial.ratios, ratio) if trial.led else ())
-    return _settled(trial)
+    won = _challenger_wins(trial)
+    return trial if won is None else _ended(trial, won, compared(trial) or 1.0)
 
 
 def widen(trial: Trial) -> Trial:
@@ -330,14 +331,6 @@ def _against(trial: Trial, challenger: int) -> Trial:
     """Return the trial with the duel of its leader and a challenger; of the leader's calls the latest stay."""
     led = trial.led[-RECENT:]
     return changed(trial, challenger=challenger, led=led, tried=(), ratios=(), outstanding=0, since=0, drifted=0)
-
-
-def _settled(trial: Trial) -> Trial:
-    """Return the trial after the duel, if its counted times decide it."""
-    wins = _challenger_wins(trial)
-    if wins is None:
-        return trial
-    return _ended(trial, wins, compared(trial) or 1.0)
 
 
 def _ended(trial: Trial, won: bool, ratio: float) -> Trial:
