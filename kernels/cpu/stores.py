@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from ...schemes_db.program import Coefficient, ProductKind
 from ..arrays import Matrix
-from ..codegen.maps import LinearMap, expanded
+from ..codegen.maps import Block, LinearMap, expanded
 from ..planning.strategy import Stage
 from .mapping import BoundMap, sums_stage
-from .partition import Partition, Place
+from .partition import Partition
 from .workspace import Arena, empty_aligned
 
 Form = tuple[ProductKind, int]
@@ -130,7 +130,7 @@ class Buffers:
         )
         self._feeds = [self._feed(*terms) for terms in _feeds(maps.merge, cut.wanted, len(maps.products))]
 
-    def _operand(self, side: int, terms: Terms, place: Place | None) -> Place | BlockSum:
+    def _operand(self, side: int, terms: Terms, place: Block | None) -> Block | BlockSum:
         if place is not None:
             return place
         terms = sorted(terms, key=lambda term: (-term[1], term[0]))
@@ -164,7 +164,7 @@ class Buffers:
         sums = (
             [side[i] for i in places] for side, places in zip(self._sides, (maps.left_of, maps.right_of), strict=True)
         )
-        steps: list[Sequence[Place | BlockSum | None]] = [*sums, self._feeds]
+        steps: list[Sequence[Block | BlockSum | None]] = [*sums, self._feeds]
         return [
             sums_stage(name, (x.kernel for x in some if isinstance(x, BlockSum)))
             for name, some in zip(SUMS, steps, strict=True)

@@ -48,11 +48,6 @@ class Kernel:
     name: str
     asked: str
 
-    @property
-    def message(self) -> list[str | None]:
-        """The argument of `precompile_worker.compile_kernel`; the text of an importable module is omitted."""
-        return [self.module, self.text if self.generated else None, self.name, self.asked]
-
 
 @dataclass(frozen=True)
 class PrecompileReport:
@@ -185,7 +180,8 @@ def _most_processes() -> int:
 def _compiled(process: subprocess.Popen[str], kernel: Kernel) -> str:
     """Compile a kernel in a process, and return the reason why that failed, or ""; a process that crashed has ended."""
     assert process.stdout is not None
-    if answer := process.stdout.readline() if _send(process, kernel.message) else "":
+    message = [kernel.module, kernel.text if kernel.generated else None, kernel.name, kernel.asked]
+    if answer := process.stdout.readline() if _send(process, message) else "":
         return str(json.loads(answer))
     process.communicate()
     return f"the compiler ended with {process.returncode}"
