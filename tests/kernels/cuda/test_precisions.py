@@ -105,7 +105,7 @@ def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch
 def test_torch_accepts_the_layouts_of_the_vendors_product():
     """By the checks of torch's own operator, on tensors without data."""
     scales = torch.empty((6, 20), device="meta")
-    a = fp8.Quantised(torch.empty((20, 768), dtype=torch.float8_e4m3fn, device="meta"), scales, 768)
+    a = fp8.Quantised(torch.empty((20, 768), dtype=torch.float8_e4m3fn, device="meta"), scales)
     packed = torch.empty(fp8.packed_bytes(768, 256), dtype=torch.uint8, device="meta")
     b = fp8.unpacked(packed, 768, 256)
     found = fp8.multiply_by_vendor(a, b)
