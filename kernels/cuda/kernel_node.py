@@ -64,21 +64,20 @@ class Parameters(ctypes.Structure):
 class Driver(SimpleNamespace):
     """The functions of the CUDA driver that are called, by what they do; each returns 0, or its error."""
 
-    @classmethod
-    def of(cls, library: Any) -> Driver:
-        """Return the functions of a loaded library.
 
-        Raises:
-            AttributeError: it lacks one.
-        """
+@cache
+def driver() -> Driver | None:
+    """Return the driver's functions; None where there is no CUDA driver, or one that is too old (before 12.4)."""
 
-        def function(name: str, *types: Any) -> Any:
-            found = library[name]
-            found.restype, found.argtypes = c_int, types
-            return found
+    def function(name: str, *types: Any) -> Any:
+        found = library[name]
+        found.restype, found.argtypes = c_int, types
+        return found
 
-        handle = POINTER(c_void_p)
-        return cls(
+    handle = POINTER(c_void_p)
+    try:
+        library: Any = ctypes.CDLL("libcuda.so.1")
+        return Driver(
             create=function("cuGraphCreate", handle, c_uint),
             add_kernel=function("cuGraphAddKernelNode", handle, c_void_p, handle, c_size_t, POINTER(Parameters)),
             add_graph=function("cuGraphAddChildGraphNode", handle, c_void_p, handle, c_size_t, c_void_p),
@@ -92,13 +91,6 @@ class Driver(SimpleNamespace):
             launch=function("cuGraphLaunch", c_void_p, c_void_p),
             free=function("cuGraphExecDestroy", c_void_p),
         )
-
-
-@cache
-def driver() -> Driver | None:
-    """Return the driver's functions; None where there is no CUDA driver, or one that is too old (before 12.4)."""
-    try:
-        return Driver.of(ctypes.CDLL("libcuda.so.1"))
     except (OSError, AttributeError):
         return None
 
