@@ -64,7 +64,7 @@ class PairsProduct:
     def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
         """Return the sizes of a block of A, B and C, with rows of pairs in whole segments."""
         bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.level.target.shape, strict=True))
-        return bm, -(-bk // pairs.ALIGNED) * pairs.ALIGNED, -(-bn // pairs.ALIGNED) * pairs.ALIGNED
+        return bm, pairs.pitch_of(bk), pairs.pitch_of(bn)
 
     def workspace(self, m: int, k: int, n: int) -> int:
         """Return the bytes of the stacks of sums and products."""
