@@ -64,7 +64,7 @@ class Combine:
 
     `blocks` are the positions in the matrix of the map's sources (or results), `kinds` their kinds: the other triangle
     of a half block is not read and counts as zero, or is written as zeros, like the block of a result without terms.
-    `slabs` are the kinds of the slabs that are read; empty: all are full. `double` adds in float64, else in float32.
+    `slabs` are the kinds of the slabs that are read. No kinds: all are full. `double` adds in float64, else in float32.
     `ahead`: number of sources loaded in advance of the current one. `scale`: the matrix is multiplied by powers of two
     when it is read, and divided by them when it is written. `halves`: a written slab is stored as two in float16 whose
     sum it is; the second ones follow all the first ones. All blocks are whole then. `integers`: adds in int32, modulo
@@ -75,7 +75,7 @@ class Combine:
     map: LinearMap
     direction: Direction
     blocks: tuple[Block, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[Kind, ...] = ()
     double: bool = False
     ahead: int = 0
     slabs: tuple[Kind, ...] = ()
@@ -277,7 +277,7 @@ def _line(work: Combine, step: Step) -> str:
     if isinstance(step, Keep):
         place, mask = _place(work, step.result, work.direction is Direction.FROM_STACK)
         masked = f", mask={mask}"
-        kept = _kept(work.kinds[step.result]) if work.direction is Direction.FROM_STACK else ""
+        kept = _kept(work.kinds[step.result]) if work.kinds and work.direction is Direction.FROM_STACK else ""
         value = f"tl.where({kept}, v{step.value}, {work.zero})" if kept else f"v{step.value}"
         base = "matrix" if work.direction is Direction.FROM_STACK else "stack"
         if work.scale and work.direction is Direction.FROM_STACK:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap
-from ..codegen.triton_text import Direction
+from ..codegen.triton_text import Combine, Direction
 from .combine import Combination
 from .launch import device_for
 from .naive import combine, int8_product, takes_triton
@@ -76,7 +76,7 @@ def multiply_by_vendor(a: Tensor, right: Tensor, out: Tensor) -> None:
         out.copy_(torch._int_mm(left, right)[:m, :n])
 
 
-COPY = Combination(LinearMap(1, (), (((1, 0),),)), Direction.TO_STACK, ((0, 0),), integers=True)
+COPY = Combination(Combine(LinearMap(1, (), (((1, 0),),)), Direction.TO_STACK, ((0, 0),), integers=True))
 """A copy of a matrix of any strides into a larger one, of zeros past its edges."""
 
 

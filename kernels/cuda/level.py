@@ -15,7 +15,7 @@ from ...schemes_db.symmetry import triangle_of
 from ...schemes_db.target import parse_target
 from ..arrays import Tensor, torch
 from ..codegen.programs import program_for
-from ..codegen.triton_text import Direction
+from ..codegen.triton_text import Combine, Direction
 from ..planning.strategy import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
@@ -63,7 +63,9 @@ class CudaLevel:
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
         nests, (*operands, result) = nests_of(program), self.flat.sides
         self.left, self.right = (
-            Combination(linear, Direction.TO_STACK, blocks, tuple(kinds[i][j] for i, j in blocks), nest=nest, **own)
+            Combination(
+                Combine(linear, Direction.TO_STACK, blocks, tuple(kinds[i][j] for i, j in blocks), nest=nest, **own)
+            )
             for kinds, (linear, blocks), nest, own in zip((target.a, target.b), operands, nests, others, strict=False)
         )
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()

@@ -333,7 +333,7 @@ def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.N
 def _costs_of_core(core: CudaLevel) -> SchemeCosts:
     """Return the costs of a program with absent blocks, from its maps."""
     m, k, n = core.target.shape
-    left, right, merge, rank = core.left.map, core.right.map, core.merge.map, core.rank
+    (left, right, merge), rank = (one.form.map for one in (core.left, core.right, core.merge)), core.rank
     nnz = left.additions + rank, right.additions + rank, merge.additions + m * n
     return SchemeCosts(m, k, n, rank, nnz, (rank, rank), (rank, rank), 1.0)
 

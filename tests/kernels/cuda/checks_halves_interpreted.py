@@ -3,6 +3,8 @@
 Of float32 by pairs of float16, with and without levels of a scheme, and in tf32 by one scaled float16.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -249,7 +251,7 @@ def test_loops_scale_and_store_halves_as_straight_line_code_does():
     level, height, width = level_of(*["strassen"] * 3).level, 1, 3
     for one, slabs, dtype in ((level.left, 686, torch.float16), (level.merge, 343, torch.float32)):
         assert one.form.nest is not None
-        straight = Combination(one.map, one.form.direction, one.blocks, scale=one.form.scale, halves=one.form.halves)
+        straight = Combination(replace(one.form, nest=None))
         matrix = torch.randn(1, 8 * height - 1, 8 * width - 2)
         stack = torch.randn(1, slabs, height, width).to(dtype)
         shifts = tuple((torch.arange(size) % 7 - 3).int() for size in matrix.shape[1:])
