@@ -68,7 +68,8 @@ def combination(levels, side, dtype, size=4096, turned=False):
     """The sums of one side of a product of matrices of this size, whose stack is stored by columns if it is turned."""
     level = cuda_level(program(*levels))
     sums = {"A": level.left, "B": level.right, "C": level.merge}[side]
-    block, slabs = -(-size // level.target.shape[0]), sums.map.sources if side == "C" else len(sums.map.results)
+    block, linear = -(-size // level.target.shape[0]), sums.form.map
+    slabs = linear.sources if side == "C" else len(linear.results)
     stored = blank(slabs, 1, block, block, dtype=dtype)
     return lambda: combine(sums, square(dtype, size), by_columns(stored) if turned else stored)
 
