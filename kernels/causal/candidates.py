@@ -18,7 +18,7 @@ from ...schemes_db.straightline import program_of
 from ...schemes_db.symmetry import Triangle, derive, triangle_of
 from ..codegen.certified import certified
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Proposal, Source
+from ..planning.strategy import Proposal, Source, Strategy
 from ..request import Request
 
 FAMILY = "causal"
@@ -138,7 +138,7 @@ def named_sources(scheme: object, triangle: Triangle) -> list[TriangularSource]:
 
 
 @dataclass(frozen=True)
-class TriangularStrategy(BaseStrategy):
+class TriangularStrategy(Strategy):
     """A strategy for triangular products: "scheme" runs triangular schemes, any other name has no program."""
 
     family: str = FAMILY

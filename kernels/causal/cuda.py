@@ -13,7 +13,7 @@ from ...schemes_db.program import ProductKind
 from ...schemes_db.symmetry import Triangle, triangle_of
 from ..cuda.cost_model import CudaCostModel, missing_rates
 from ..cuda.executor import TensorExecutor
-from ..cuda.level import CudaLevel, cuda_level
+from ..cuda.level import CudaLevel, CudaMethod, cuda_level
 from ..cuda.shape import LINE
 from ..cuda.triangular import TriangularProduct, multiply
 from ..cuda.triangular_products import HALF_STRIPS, squares_of, strips, strips_of, vendor
@@ -37,9 +37,6 @@ factor the error is 2.5 to 4.8 times, as the vendor's sums are shorter there, so
 
 PRICES = measured("causal")
 
-BATCHED = "batched"
-"""The method of a triangular scheme's level: its full products are one batched call."""
-
 
 @dataclass(frozen=True)
 class CudaTriangular(TriangularStrategy):
@@ -51,7 +48,7 @@ class CudaTriangular(TriangularStrategy):
     - scheme: a triangular scheme: sums, full products in one batched call, half ones as squares or strips.
     """
 
-    methods = (BATCHED,)
+    methods = (CudaMethod.BATCHED.value,)
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         reason = None if self.baseline else missing_rates(machine, request.arithmetic)

@@ -47,11 +47,7 @@ class GroupedProgram:
     @property
     def alone(self) -> dict[int, Block]:
         """Group -> the block of C that equals it."""
-        return {
-            terms[0][1]: block
-            for terms, block in zip(self.merge.results, self.maps.stored, strict=True)
-            if len(terms) == 1 and terms[0] == (1, terms[0][1]) and terms[0][1] < len(self.groups)
-        }
+        return {group: self.maps.stored[i] for i, group in self.merge.copies.items()}
 
     @property
     def once(self) -> dict[int, Block]:

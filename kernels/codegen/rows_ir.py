@@ -8,7 +8,7 @@ The module is emitted with llvmlite alone: importing numba and compiling by it t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -18,11 +18,11 @@ from llvmlite import ir
 
 from ...errors import PlanError
 from ...schemes_db.grids import Kind
-from ...schemes_db.program import Coefficient, Terms
+from ...schemes_db.program import Coefficient
 from ..dtypes import dtype_of
 from .host import Host
 from .maps import LinearMap
-from .order import schedule
+from .order import Keep, Take, schedule
 
 ELEMENTS = {
     "float32": (ir.FloatType(), 4),
@@ -113,8 +113,6 @@ PARAMETERS = ("blocks", "zeros", "trash", "width", "streaming", "first", "last")
 ADDRESS, STRIDE, KIND, ROWS, COLUMNS = range(5)
 """The columns of the table of blocks."""
 
-Body = Callable[[VectorArithmetic, Callable[[int], Any], Callable[[int, Any], None]], None]
-
 
 def rows_module(linear: LinearMap, dtype: str, machine: Host) -> ir.Module:
     """Return the module of a map. Its function rows(blocks, zeros, trash, width, streaming, first, last)
@@ -138,38 +136,6 @@ def rows_module(linear: LinearMap, dtype: str, machine: Host) -> ir.Module:
     _Rows(builder, linear, dtype, machine).emit(dict(zip(PARAMETERS, function.args, strict=True)))
     builder.ret_void()
     return module
-
-
-def body_of(linear: LinearMap, dtype: str, registers: int) -> Body:
-    """Return the straight-line code of a map: loads, sums and stores in an order with few values alive.
-
-    Raises:
-        PlanError: see `rows_module`.
-    """
-
-    def exact(terms: Terms) -> list[tuple[int | float, int]]:
-        return [(_coefficient(coefficient, dtype), src) for coefficient, src in terms]
-
-    lins, results = [exact(terms) for terms in linear.lins], [exact(terms) for terms in linear.results]
-    steps = schedule(linear, registers - SPARE_REGISTERS)
-
-    def body(arithmetic: VectorArithmetic, load: Callable[[int], Any], store: Callable[[int, Any], None]) -> None:
-        values: dict[int, Any] = {}
-
-        def total(terms: list[tuple[int | float, int]]) -> Any:
-            if len(terms) == 1 and terms[0][0] == 1:
-                return values[terms[0][1]]
-            return arithmetic.lin(*((coefficient, values[src]) for coefficient, src in terms))
-
-        for step in steps:
-            if step.what == "load":
-                values[step.value] = load(step.value)
-            elif step.what == "make":
-                values[step.value] = total(lins[step.value - linear.sources])
-            else:
-                store(step.value, total(results[step.value]))
-
-    return body
 
 
 def _coefficient(value: Coefficient, dtype: str) -> int | float:
@@ -205,7 +171,9 @@ class _Rows:
         self._sources, self._blocks = linear.sources, linear.sources + len(linear.results)
         self._vector_bytes = machine.vector_bytes
         self._lanes = machine.vector_bytes // ELEMENTS[kind.component][1]
-        self._body = body_of(linear, dtype, machine.registers)
+        sums = (*linear.lins, *linear.results)
+        self._sums = [[(_coefficient(coefficient, dtype), src) for coefficient, src in terms] for terms in sums]
+        self._steps = schedule(linear, machine.registers - SPARE_REGISTERS)
 
     def _number(self, value: int) -> Any:
         return ir.Constant(INDEX, value)
@@ -380,4 +348,14 @@ class _Rows:
                 if streaming:
                     made.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
 
-            self._body(arithmetic, load, store)
+            values: dict[int, Any] = {}
+            for step in self._steps:
+                if isinstance(step, Take):
+                    values[step.value] = load(step.value)
+                elif isinstance(step, Keep):
+                    store(step.result, values[step.value])
+                else:
+                    terms = self._sums[step.value - self._sources]
+                    plain = len(terms) == 1 and terms[0][0] == 1
+                    addends = ((coefficient, values[src]) for coefficient, src in terms)
+                    values[step.value] = values[terms[0][1]] if plain else arithmetic.lin(*addends)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -32,59 +31,6 @@ class Nest:
     places: tuple[tuple[int, ...], ...]
     slab_step: int
     turn_step: int
-
-
-def nest_lines(
-    whole: LinearMap, nest: Nest, to_stack: bool, dtype: str, ahead: int, line_of: Callable[[Step], str]
-) -> list[str]:
-    """Return the lines of the kernel of a map after its head.
-
-    `to_stack`: from a matrix to slabs, else back. Sums are in `dtype`; `ahead`: see `order.steps`. `line_of`
-    gives the line of a step of the whole map, on the matrix, or of the body, on the slabs.
-    """
-    real = f"tl.{dtype}"
-    # Adding to -0.0 changes no number. A coefficient of zero is skipped, not multiplied: the number may be infinite.
-    blank = f"tl.zeros((ROWS, COLS), {real})" + ("" if dtype == "int32" else " * -1.0")
-    blocks = range(len(nest.places))
-    codes = [sum((row[o] + 1) << (2 * r) for r, row in enumerate(nest.coefficients)) for o in blocks]
-    body = []
-    for o, code in zip(blocks, codes, strict=True):
-        body.append(f"c{o} = (((zero + {code}) >> (2 * turn)) & 3) - 1")
-        body.append(f"sign{o} = tl.where(c{o} < 0, -1, 1).to({real})")
-    lines = [f"blank = {blank}"]
-
-    def added(total: str, o: int, value: str) -> str:
-        return f"tl.where(c{o} != 0, {total} + sign{o} * {value}, {total})"
-
-    def body_line(step: Step) -> list[str]:
-        if to_stack and isinstance(step, Fetch):
-            return []
-        if to_stack and isinstance(step, Take):
-            name = f"v{step.value}"
-            return [f"{name} = blank"] + [
-                f"{name} = {added(name, o, f's{nest.places[o][step.value]}')}" for o in blocks
-            ]
-        if not to_stack and isinstance(step, Keep):
-            names = [f"s{nest.places[o][step.result]}" for o in blocks]
-            return [f"{name} = {added(name, o, f'v{step.value}')}" for o, name in enumerate(names)]
-        return [line_of(step)]
-
-    if to_stack:
-        for source in range(whole.sources):
-            lines += [line_of(Fetch(source)), line_of(Take(source)), f"s{source} = v{source}"]
-    else:
-        lines += [f"s{result} = blank" for result in range(len(whole.results))]
-    for step in steps(nest.body, ahead):
-        body += body_line(step)
-    body.append(f"on += {nest.turn_step} * slab")
-    lines += [
-        f"for turn in range({len(nest.coefficients)}):",
-        *("    " + line.replace("\n", "\n    ") for line in body),
-    ]
-    if not to_stack:
-        for result in range(len(whole.results)):
-            lines += [f"v{result} = s{result}", line_of(Keep(result, result))]
-    return lines
 
 
 class Direction(StrEnum):
@@ -118,7 +64,7 @@ class Combine:
 
     `blocks` are the positions in the matrix of the map's sources (or results), `kinds` their kinds: the other triangle
     of a half block is not read and counts as zero, or is written as zeros, like the block of a result without terms.
-    `slabs` are the kinds of the slabs that are read; empty: all are full. `double` adds in float64, else in float32.
+    `slabs` are the kinds of the slabs that are read. No kinds: all are full. `double` adds in float64, else in float32.
     `ahead`: number of sources loaded in advance of the current one. `scale`: the matrix is multiplied by powers of two
     when it is read, and divided by them when it is written. `halves`: a written slab is stored as two in float16 whose
     sum it is; the second ones follow all the first ones. All blocks are whole then. `integers`: adds in int32, modulo
@@ -129,7 +75,7 @@ class Combine:
     map: LinearMap
     direction: Direction
     blocks: tuple[Block, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[Kind, ...] = ()
     double: bool = False
     ahead: int = 0
     slabs: tuple[Kind, ...] = ()
@@ -216,12 +162,11 @@ def combine_text(work: Combine) -> str:
     lines = ["inside = near_col < wide.to(tl.int32)"]
     # A tile of one row is never below a slab.
     lines += ["if ROWS > 1:", "    inside &= near_row < high.to(tl.int32)"]
-    lines += _edges(work) + _powers(work)
+    lines += _edges(work)
     if work.nest is None:
         lines += [_line(work, step) for step in steps(work.map, work.ahead)]
     else:
-        to_stack = work.direction is Direction.TO_STACK
-        lines += nest_lines(work.map, work.nest, to_stack, work.real, work.ahead, lambda step: _line(work, step))
+        lines += _nest_lines(work, work.nest)
     numbers = (f"{name}: tl.int{32 if name == 'tiles' else 64}" for name in NUMBERS)
     parameters = *work.tensors, *numbers, *(f"{name}: tl.constexpr" for name in FORM)
     head = _HEAD.format(
@@ -247,29 +192,66 @@ FORM = ("ROWS", "COLS", "VECTOR", "MATRIX", "SLABS")
 """What a kernel is compiled for, besides its text and the dtypes; see `combine_text`."""
 
 
+def _nest_lines(work: Combine, nest: Nest) -> list[str]:
+    """Return the lines of a kernel with a loop after its head: a step is one of the whole map, or of the body."""
+    to_stack, real = work.direction is Direction.TO_STACK, f"tl.{work.real}"
+    # Adding to -0.0 changes no number. A coefficient of zero is skipped, not multiplied: the number may be infinite.
+    blank = f"tl.zeros((ROWS, COLS), {real})" + ("" if work.integers else " * -1.0")
+    blocks = range(len(nest.places))
+    codes = [sum((row[o] + 1) << (2 * r) for r, row in enumerate(nest.coefficients)) for o in blocks]
+    body = []
+    for o, code in zip(blocks, codes, strict=True):
+        body.append(f"c{o} = (((zero + {code}) >> (2 * turn)) & 3) - 1")
+        body.append(f"sign{o} = tl.where(c{o} < 0, -1, 1).to({real})")
+    lines = [f"blank = {blank}"]
+
+    def added(total: str, o: int, value: str) -> str:
+        return f"tl.where(c{o} != 0, {total} + sign{o} * {value}, {total})"
+
+    def body_line(step: Step) -> list[str]:
+        if to_stack and isinstance(step, Fetch):
+            return []
+        if to_stack and isinstance(step, Take):
+            name = f"v{step.value}"
+            return [f"{name} = blank"] + [
+                f"{name} = {added(name, o, f's{nest.places[o][step.value]}')}" for o in blocks
+            ]
+        if not to_stack and isinstance(step, Keep):
+            names = [f"s{nest.places[o][step.result]}" for o in blocks]
+            return [f"{name} = {added(name, o, f'v{step.value}')}" for o, name in enumerate(names)]
+        return [_line(work, step)]
+
+    if to_stack:
+        for source in range(work.map.sources):
+            lines += [_line(work, Fetch(source)), _line(work, Take(source)), f"s{source} = v{source}"]
+    else:
+        lines += [f"s{result} = blank" for result in range(len(work.map.results))]
+    for step in steps(nest.body, work.ahead):
+        body += body_line(step)
+    body.append(f"on += {nest.turn_step} * slab")
+    lines += [
+        f"for turn in range({len(nest.coefficients)}):",
+        *("    " + line.replace("\n", "\n    ") for line in body),
+    ]
+    if not to_stack:
+        for result in range(len(work.map.results)):
+            lines += [f"v{result} = s{result}", _line(work, Keep(result, result))]
+    return lines
+
+
 def _edges(work: Combine) -> list[str]:
-    """Return the lines that compute which rows and columns of every row and column of blocks are inside the matrix."""
+    """Return the lines for every row and column of blocks: what of it is inside the matrix, and its exponents."""
     lines = []
-    for axis, name, whole, size, unit in (
-        (0, "row", "rows", "height", "ROW_UNIT"),
-        (1, "col", "cols", "width", "VECTOR"),
+    for axis, name, whole, size, unit, step, scale in (
+        (0, "row", "rows", "height", "ROW_UNIT", "high", Scale.ROWS),
+        (1, "col", "cols", "width", "VECTOR", "wide", Scale.COLS),
     ):
         for i in sorted({block[axis] for block in work.blocks}):
             limit = f"tl.maximum(tl.minimum({whole} - {i} * {size}, {size}), 0) * {unit}"
             lines.append(f"{name}_in{i} = near_{name} < ({limit}).to(tl.int32)")
-    return lines
-
-
-def _powers(work: Combine) -> list[str]:
-    """Return the lines that load the exponents of every row and column of blocks."""
-    lines = []
-    for axis, scale, name in ((0, Scale.ROWS, "row"), (1, Scale.COLS, "col")):
-        if work.scale not in (scale, Scale.BOTH):
-            continue
-        side = "high" if axis == 0 else "wide"
-        for i in sorted({block[axis] for block in work.blocks}):
-            load = f"tl.load({name}_shifts + {i} * {side} + {name}, mask={name}_in{i}, other=0)"
-            lines.append(f"{name}{i} = {load}")
+            if work.scale in (scale, Scale.BOTH):
+                load = f"tl.load({name}_shifts + {i} * {step} + {name}, mask={name}_in{i}, other=0)"
+                lines.append(f"{name}{i} = {load}")
     return lines
 
 
@@ -295,7 +277,7 @@ def _line(work: Combine, step: Step) -> str:
     if isinstance(step, Keep):
         place, mask = _place(work, step.result, work.direction is Direction.FROM_STACK)
         masked = f", mask={mask}"
-        kept = _kept(work.kinds[step.result]) if work.direction is Direction.FROM_STACK else ""
+        kept = _kept(work.kinds[step.result]) if work.kinds and work.direction is Direction.FROM_STACK else ""
         value = f"tl.where({kept}, v{step.value}, {work.zero})" if kept else f"v{step.value}"
         base = "matrix" if work.direction is Direction.FROM_STACK else "stack"
         if work.scale and work.direction is Direction.FROM_STACK:

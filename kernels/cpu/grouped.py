@@ -133,7 +133,7 @@ def _same(count: int) -> dict[int, int]:
 
 
 class Groups:
-    """All sums of a level, those of one group stored side by side for one longer product; a `Store`.
+    """All sums of a level, those of one group stored side by side for one longer product: a store as `Slabs`.
 
     A group is one GEMM. A group that is a term of only one block of C is computed in that block and merged
     there; ABSENT blocks of C store further groups; the remaining ones need a buffer.
@@ -196,7 +196,7 @@ class Groups:
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
-        """See `Store.batches`: one batch of all groups."""
+        """See `Slabs.batches`: one batch of all groups."""
         grid, target = self._grid, self._cut.program.target
         buffer = grid.stack(len(self._buffered), arena.array)
         spare = self._cut.spare(arena.array)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import cast
 
 from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
@@ -12,11 +13,11 @@ from ...schemes_db.symmetry import Triangle
 from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
-from .executor import PreparingCore
+from .executor import Core
 from .grouped import Groups
 from .leaf import Leaf
 from .partition import CpuMethod, Partition
-from .stores import Batch, Buffers, Form, LevelStore, Slabs
+from .stores import Batch, Buffers, Form, Slabs
 from .threads import blas_is_limited, parallel_tasks, single_threaded_blas
 from .triangular_products import BASE, MOST_TASK_STRIPS, HalfProduct, leaf_strips, strip_count
 from .workspace import Arena
@@ -33,7 +34,7 @@ class Right:
     nbytes: int
 
 
-class Level(PreparingCore):
+class Level(Core):
     """A program level, and all levels below it.
 
     The method selects how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and which threads run the
@@ -48,7 +49,8 @@ class Level(PreparingCore):
     ) -> None:
         self.method = method = CpuMethod() if method is None else method
         self.cut = cut = Partition(program, sizes, dtype, by_columns)
-        self.store: LevelStore = Buffers(cut) if method.loop else Groups(cut) if method.grouped else Slabs(cut)
+        store = Buffers if method.loop else Groups if method.grouped else Slabs
+        self.store: Buffers | Groups | Slabs = store(cut)
         self._inner = dict(program.inner)
         self._cores = {form: self._core(*form) for form in set(self.store.forms)}
         self._core_of = [self._cores[form] for form in self.store.forms]
@@ -151,13 +153,8 @@ class Level(PreparingCore):
         forms: list[Form] = [self.store.forms[r] for r in products]
         leaves = [i for i, (kind, _) in enumerate(forms) if kind not in self._inner]
         # Longest first, so that the last task to finish is short.
-        leaves.sort(key=lambda i: -self._flops(forms[i]))
+        leaves.sort(key=lambda i: -cast("Leaf | HalfProduct", self._cores[forms[i]]).flops)
         return leaves if len(leaves) >= threads and blas_is_limited() else []
-
-    def _flops(self, form: Form) -> int:
-        core = self._cores[form]
-        assert not isinstance(core, Level)  # called for leaves only
-        return core.flops
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         first, *others, last = (

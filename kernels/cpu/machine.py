@@ -6,6 +6,7 @@ it never puts one in the place of the vendor's product (`planner.NOTHING_TIMED`)
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -49,14 +50,10 @@ def versions() -> tuple[tuple[str, str], ...]:
     """Return the properties besides the processor that the rates depend on: library versions and kernel settings."""
     found = []
     for library in _LIBRARIES:
-        try:
+        with contextlib.suppress(metadata.PackageNotFoundError):
             found.append((library, metadata.version(library)))
-        except metadata.PackageNotFoundError:
-            continue
-    for name in ("OPENBLAS_CORETYPE", "MKL_ENABLE_INSTRUCTIONS"):
-        if name in os.environ:
-            found.append((name, os.environ[name]))
-    return tuple(found)
+    settings = "OPENBLAS_CORETYPE", "MKL_ENABLE_INSTRUCTIONS"
+    return (*found, *((name, os.environ[name]) for name in settings if name in os.environ))
 
 
 @lru_cache(maxsize=16)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..codegen.maps import LinearMap, MapPiece
+from ..codegen.maps import MapPiece
 from ..codegen.rows import rows_kernel
 from ..dtypes import dtype_of
-from ..identity import memoize_on_instance
 from ..planning.strategy import Stage
 from .threads import parallel_rows
 from .workspace import ALIGNMENT
@@ -84,7 +83,7 @@ class BoundMap:
     @property
     def flops(self) -> int:
         parts = dtype_of(self.dtype).parts
-        return sum(_additions(piece.map) for piece in self.pieces) * self.height * self.width * parts
+        return sum(piece.map.additions for piece in self.pieces) * self.height * self.width * parts
 
     def compile(self) -> None:
         """Compile the code of every piece."""
@@ -111,9 +110,3 @@ def sums_stage(name: str, kernels: Iterable[BoundMap]) -> Stage:
     """Return the cost of one run of each map, without seconds."""
     kernels = list(kernels)
     return Stage(name, sum(kernel.flops for kernel in kernels), sum(kernel.traffic for kernel in kernels))
-
-
-@memoize_on_instance
-def _additions(linear: LinearMap) -> int:
-    """Memoized: counting them again takes a tenth of a plan's time."""
-    return linear.additions

@@ -15,15 +15,13 @@ from ...errors import PlanError
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Program
 from ..arrays import Matrix, Sizes
-from ..codegen.maps import LinearMap, ProgramMaps, maps_of, pieces
+from ..codegen.maps import Block, LinearMap, ProgramMaps, maps_of, pieces
 from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..request import INT8
 from .blas import NUMPY, Backend
 from .mapping import Blocks, BoundMap, leading_dimension
 from .workspace import aligned
-
-Place = tuple[int, int]
 
 Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Matrix]
 """How memory is allocated: `Arena.array` or `empty_aligned`."""
@@ -61,11 +59,11 @@ class ProgramBlocks:
     `cleared` are not among them.
     """
 
-    places: tuple[tuple[Place, ...], ...]
+    places: tuple[tuple[Block, ...], ...]
     kinds: tuple[tuple[Kind, ...], ...]
-    plain: tuple[dict[int, Place], ...]
+    plain: tuple[dict[int, Block], ...]
     wanted: list[int]
-    cleared: list[Place]
+    cleared: list[Block]
 
 
 @memoize_on_instance
@@ -77,7 +75,7 @@ def blocks_of(program: Program) -> ProgramBlocks:
         tuple(table[p][q] for p, q in some) for table, some in zip((target.a, target.b, target.c), places, strict=True)
     )
     plain = tuple(
-        {result: places[side][i] for result, i in maps.plain(linear).items() if kinds[side][i] is Kind.FULL}
+        {result: places[side][i] for result, i in linear.copies.items() if kinds[side][i] is Kind.FULL}
         for side, linear in enumerate((maps.left, maps.right))
     )
     wanted = [i for i, kind in enumerate(kinds[2]) if kind is not Kind.ABSENT]
@@ -100,11 +98,11 @@ class Grid:
     cols: int
     height: int
     width: int
-    places: tuple[Place, ...]
+    places: tuple[Block, ...]
     kinds: tuple[Kind, ...]
 
     @classmethod
-    def of(cls, dtype: str, by_columns: bool, size: Place, block: Place, blocks: ProgramBlocks, role: int) -> Grid:
+    def of(cls, dtype: str, by_columns: bool, size: Block, block: Block, blocks: ProgramBlocks, role: int) -> Grid:
         """Return the grid of a role of a program, for a matrix and blocks of these sizes as in the product."""
         places, kinds = blocks.places[role], blocks.kinds[role]
         if by_columns:
@@ -142,7 +140,7 @@ class Grid:
         addresses = [stored.ctypes.data + p * self.height * stride + q * self.width * item for p, q in self.places]
         return Blocks.of(addresses, stride, self.shapes)
 
-    def view(self, matrix: Matrix, place: Place) -> Matrix:
+    def view(self, matrix: Matrix, place: Block) -> Matrix:
         """Return the full block at a place of the product as a view."""
         height, width = (self.width, self.height) if self.by_columns else (self.height, self.width)
         p, q = place

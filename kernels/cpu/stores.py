@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy.typing as npt
 
 from ...schemes_db.program import Coefficient, ProductKind
 from ..arrays import Matrix
-from ..codegen.maps import LinearMap, expanded
+from ..codegen.maps import Block, LinearMap, expanded
 from ..planning.strategy import Stage
 from .mapping import BoundMap, sums_stage
-from .partition import Partition, Place
+from .partition import Partition
 from .workspace import Arena, empty_aligned
 
 Form = tuple[ProductKind, int]
@@ -36,37 +36,11 @@ class Batch:
     results: Sequence[Matrix]
 
 
-class LevelStore(Protocol):
-    """The matrices of one level of known sizes: it computes the sums and merges the products."""
-
-    @property
-    def forms(self) -> Sequence[Form]:
-        """The form of every product."""
-
-    @property
-    def maps(self) -> Sequence[BoundMap]:
-        """All generated code that the store runs."""
-
-    @property
-    def workspace(self) -> int:
-        """Number of bytes that `batches` takes from the arena."""
-
-    def stages(self) -> list[Stage]:
-        """Return the cost of one run, without seconds: the sums of A, those of B if computed separately, and C."""
-
-    def batches(
-        self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
-    ) -> Iterator[Batch]:
-        """Yield the products to run, with their operands computed; merge them into `out` when resumed.
-
-        With `rights`, precomputed right operands, B is not read. Memory is allocated before the first batch.
-        """
-
-
 class Slabs:
-    """All left sums, all right sums and all products of a level at once; a `Store`.
+    """All left sums, all right sums and all products of a level of known sizes at once.
 
-    A sum that equals a full block is a view of the operand.
+    A sum that equals a full block is a view of the operand. `forms` are those of every product, `maps` all generated
+    code that the store runs.
     """
 
     def __init__(self, cut: Partition) -> None:
@@ -84,16 +58,22 @@ class Slabs:
 
     @property
     def workspace(self) -> int:
+        """Number of bytes that `batches` takes from the arena."""
         stacks = zip(self._cut.grids, self._counts, strict=True)
         return sum(grid.stack_bytes(count) for grid, count in stacks) + self._cut.spare_bytes
 
     def stages(self) -> list[Stage]:
+        """Return the cost of one run, without seconds: the sums of A, those of B if computed separately, and C."""
         return [sums_stage(name, [bound]) for name, bound in zip(SUMS, self.maps, strict=True)]
 
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
-        """See `Store.batches`: one batch of all products."""
+        """Yield the products to run, with their operands computed; merge them into `out` when resumed.
+
+        With `rights`, precomputed right operands, B is not read. Memory is allocated before the first batch, here the
+        only one.
+        """
         cut = self._cut
         stacks = [grid.stack(count, arena.array) for grid, count in zip(cut.grids, self._counts, strict=True)]
         spare = cut.spare(arena.array)
@@ -133,7 +113,7 @@ class BlockSum:
 
 
 class Buffers:
-    """One left sum, one right sum and one product, which is added to C as soon as it is computed; a `Store`.
+    """One left sum, one right sum and one product, which is added to C as soon as it is computed: a store as `Slabs`.
 
     It needs the memory of one block of A, of B and of C, and reads A, B and C many times: slower than `Slabs`,
     if those fit. Sums with equal coefficients share one kernel, whichever blocks they read.
@@ -150,7 +130,7 @@ class Buffers:
         )
         self._feeds = [self._feed(*terms) for terms in _feeds(maps.merge, cut.wanted, len(maps.products))]
 
-    def _operand(self, side: int, terms: Terms, place: Place | None) -> Place | BlockSum:
+    def _operand(self, side: int, terms: Terms, place: Block | None) -> Block | BlockSum:
         if place is not None:
             return place
         terms = sorted(terms, key=lambda term: (-term[1], term[0]))
@@ -184,7 +164,7 @@ class Buffers:
         sums = (
             [side[i] for i in places] for side, places in zip(self._sides, (maps.left_of, maps.right_of), strict=True)
         )
-        steps: list[Sequence[Place | BlockSum | None]] = [*sums, self._feeds]
+        steps: list[Sequence[Block | BlockSum | None]] = [*sums, self._feeds]
         return [
             sums_stage(name, (x.kernel for x in some if isinstance(x, BlockSum)))
             for name, some in zip(SUMS, steps, strict=True)
@@ -193,7 +173,7 @@ class Buffers:
     def batches(
         self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int, rights: Sequence[Matrix] | None = None
     ) -> Iterator[Batch]:
-        """See `Store.batches`: one batch per product."""
+        """See `Slabs.batches`: one batch per product."""
         cut = self._cut
         stacks = [(grid, grid.stack(1, arena.array)) for grid in cut.grids]
         spare = cut.spare(arena.array)

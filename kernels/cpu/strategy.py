@@ -16,7 +16,7 @@ from ..codegen.maps import has_fractions
 from ..dtypes import dtype_of
 from ..overflow import range_reason
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Stage
+from ..planning.strategy import Candidate, Executor, Stage, Strategy
 from ..request import Request
 from .blas import backends
 from .executor import ARRAYS, ArrayOperands, Core, MatrixExecutor, copy_bytes
@@ -24,7 +24,7 @@ from .partition import size_reason
 
 
 @dataclass(frozen=True)
-class CpuStrategy(BaseStrategy):
+class CpuStrategy(Strategy):
     """A strategy whose candidates are executed by a `Core`. Subclasses add `propose`, `can_run` and `core`.
 
     `operands`: what callers pass to its executors.

@@ -19,8 +19,8 @@ from ..planning.strategy import Executor, Plan
 from ..precision import TF32
 from ..request import INT8, Layout, Request
 from ..structure import Triangular, is_factored
-from .captures import beside_captures
 from .clock import interleaved
+from .kernel_node import beside_captures
 from .precompile import Kernel, compile_ahead, kernels_of
 
 CHECKED = 128

@@ -24,22 +24,12 @@ KEPT = 256
 class Combination:
     """A map with the positions of its blocks in the matrix; its kernels are generated on first use.
 
-    `kinds` are the kinds of the blocks, None if all are full; for `others` see `Combine`.
-
     Matrix and stack may have any strides. A column-major matrix is handled as its transpose,
     so that threads always access contiguous memory.
     """
 
-    def __init__(
-        self,
-        linear: LinearMap,
-        direction: Direction,
-        blocks: tuple[Block, ...],
-        kinds: tuple[Kind, ...] | None = None,
-        **others: Any,
-    ) -> None:
-        self.map, self.blocks = linear, blocks
-        self.form = Combine(linear, direction, blocks, (Kind.FULL,) * len(blocks) if kinds is None else kinds, **others)
+    def __init__(self, form: Combine) -> None:
+        self.form = form
         self._kernel = lru_cache(maxsize=16)(self._made)
         self._launches: dict[Any, Launch] = {}
 
@@ -111,7 +101,7 @@ class Combination:
         # A matrix that is contiguous in neither direction gains nothing from a tile that is wide in both.
         transposed = (stack.stride(3) == 1) != (matrix.stride(2) == 1)
         if tile is None:
-            tile = _fitting(tile_of(self.map, matrix.element_size(), transposed), width)
+            tile = _fitting(tile_of(self.form.map, matrix.element_size(), transposed), width)
         across = -(-width // tile.cols)
         vector, _, slabs = form = form_of(matrix, stack)
         row_unit = 1 if slabs == BY_ROWS else vector
@@ -134,7 +124,9 @@ class Combination:
         constants = dict(zip(FORM, (tile.rows, tile.cols, *form), strict=True))
         names = "matrix", "stack", *self.form.tensors
         launch = Repeated(kernel, grid, names, *numbers, **constants, num_warps=tile.warps)
-        return _swapped(launch) if by_columns and self.form.scale else launch
+        if by_columns and self.form.scale:  # rows of the transpose are columns of the matrix
+            return lambda matrix, stack, of_rows, of_cols: launch(matrix, stack, of_cols, of_rows)
+        return launch
 
 
 def merge_of(merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequence[Kind]], **others: Any) -> Combination:
@@ -143,12 +135,7 @@ def merge_of(merge: LinearMap, stored: tuple[Block, ...], grid: Sequence[Sequenc
     blocks = tuple((i, j) for i, row in enumerate(grid) for j in range(len(row)))
     kinds = tuple(grid[i][j] if (i, j) in at else Kind.FULL for i, j in blocks)
     whole = replace(merge, results=tuple(at.get(block, ()) for block in blocks))
-    return Combination(whole, Direction.FROM_STACK, blocks, kinds, **others)
-
-
-def _swapped(launch: Launch) -> Launch:
-    """Return a launch on a transpose, whose rows are the columns of the matrix."""
-    return lambda matrix, stack, of_rows, of_cols: launch(matrix, stack, of_cols, of_rows)
+    return Combination(Combine(whole, Direction.FROM_STACK, blocks, kinds, **others))
 
 
 def form_of(matrix: Tensor, stack: Tensor) -> tuple[int, int, int]:

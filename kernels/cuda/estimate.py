@@ -7,6 +7,7 @@ for rectangles the seconds of 1919 plans for 160 products (21 November 2026) min
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -76,27 +77,22 @@ def completed(profile: Profile) -> Profile:
 
 def _rate_of_waves(row: GemmRate, model: CudaCostModel) -> float:
     """Return the flops per second of full waves of tiles that a measured product implies."""
-    kind, sizes, work = _work(row)
-    return work / _busy(row, model) / float(model.part(row.dtype, *sizes, kind))
+    products, work, busy = _multiplying(row, model)
+    return work / busy / float(model.part(*products))
 
 
 def _scaled(row: GemmRate, source: CudaCostModel, target: CudaCostModel, best: float, rate: float) -> float:
     """Return the rate of a measured product on a GPU whose full waves reach `rate` where they reach `best` here."""
-    kind, sizes, work = _work(row)
-    latency = _busy(row, source) - work / (best * float(source.part(row.dtype, *sizes, kind)))
-    busy = work / (rate * float(target.part(row.dtype, *sizes, kind)))
-    return work / (busy + latency + float(target.beside(row.dtype, *sizes)))
+    products, work, busy = _multiplying(row, source)
+    latency = busy - work / (best * float(source.part(*products)))
+    busy = work / (rate * float(target.part(*products)))
+    return work / (busy + latency + float(target.beside(*products[:-1])))
 
 
-def _busy(row: GemmRate, model: CudaCostModel) -> float:
-    """Return the seconds in which a measured product multiplies."""
-    _, sizes, work = _work(row)
-    seconds = work / row.rate
-    return seconds - min(float(model.beside(row.dtype, *sizes)), seconds / 2)
-
-
-def _work(row: GemmRate) -> tuple[str, tuple[int, int, int, int], float]:
-    """Return the kind of a row's mode, m, k, n and the number of products, and the flops of all."""
+def _multiplying(row: GemmRate, model: CudaCostModel) -> tuple[tuple[str, int, int, int, int, str], float, float]:
+    """Return a row's products as arguments of `part`, the flops of all, and the seconds in which they multiply."""
     kind, _, number = row.mode.partition(" ")
-    count = int(number or 1)
-    return kind, (row.m, row.k, row.n, count), 2.0 * row.m * row.k * row.n * count
+    products = row.dtype, row.m, row.k, row.n, int(number or 1), kind
+    work = 2.0 * math.prod(products[1:-1])
+    seconds = work / row.rate
+    return products, work, seconds - min(float(model.beside(*products[:-1])), seconds / 2)

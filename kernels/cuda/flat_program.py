@@ -49,6 +49,16 @@ class FlatProgram:
         maps = self.maps
         return (self.left, maps.left_blocks), (self.right, maps.right_blocks), (self.merge, maps.stored)
 
+    def coefficients(self, side: int) -> list[list[Coefficient]]:
+        """Return the coefficient of every block of A, B or C (`side`) in every product, in the order of `sides`."""
+        linear, blocks = self.sides[side]
+        dense: list[list[Coefficient]] = [[0] * len(blocks) for _ in range(self.rank)]
+        for result in range(len(linear.results)):
+            for source, coefficient in expanded(linear, result):
+                product, block = (source, result) if side == 2 else (result, source)
+                dense[product][block] = coefficient
+        return dense
+
     @cached_property
     def alive(self) -> int:
         """Maximum number of values of a kernel alive at once."""
@@ -177,12 +187,7 @@ def _signs(level: FlatProgram, side: int) -> tuple[tuple[int, ...], ...] | None:
     """Return the coefficient of every block in every product; None if they are too many, or not -1, 0 or 1."""
     if level.rank > MOST_TURNS:
         return None
-    linear, blocks = level.sides[side]
-    dense: list[list[Coefficient]] = [[0] * len(blocks) for _ in range(level.rank)]
-    for result in range(len(linear.results)):
-        for source, coefficient in expanded(linear, result):
-            product, block = (source, result) if side == 2 else (result, source)
-            dense[product][block] = coefficient
-    if any(value not in (-1, 0, 1) for row in dense for value in row):
+    table = level.coefficients(side)
+    if any(value not in (-1, 0, 1) for row in table for value in row):
         return None
-    return tuple(tuple(int(value) for value in row) for row in dense)
+    return tuple(tuple(map(int, row)) for row in table)

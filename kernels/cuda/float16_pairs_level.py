@@ -16,10 +16,9 @@ import numpy.typing as npt
 from ...errors import PlanError
 from ...schemes_db.program import Program
 from ..arrays import Tensor, torch
-from ..codegen.maps import LinearMap, expanded
 from ..codegen.triton_text import Scale
 from . import float16_pairs as pairs
-from .flat_program import flat_program, per_program
+from .flat_program import FlatProgram, flat_program, per_program
 from .launch import on_device, starter
 from .level import CudaLevel
 from .packed_product import PackedArithmetic
@@ -46,33 +45,26 @@ class PairsProduct:
 
     def __init__(self, program: Program) -> None:
         flat = flat_program(program)
-        maps, target = flat.maps, flat.program.target
+        target = flat.program.target
         m, k, n = target.shape
         if any(op.kind.half for op in flat.products) or not target.is_general:
             raise PlanError(f"pairs of float16 are for general products, not for {target}")
         self.level = CudaLevel(program, others=PAIRS)
-        left = _sizes(flat.left, maps.left_blocks, (m, k))
-        right = _sizes(flat.right, maps.right_blocks, (k, n))
-        merge = np.zeros((m, n, flat.rank))
-        for index, (i, j) in enumerate(maps.stored):
-            for r, coefficient in expanded(flat.merge, index):
-                merge[i, j, r] += abs(float(coefficient))
-        rows, cols = (np.einsum("pr,rik,rlj->piklj", merge.sum(axis), left, right).max(axis=0) for axis in (1, 0))
+        left, right, merge = (_sizes(flat, side, grid) for side, grid in enumerate(((m, k), (k, n), (m, n))))
+        rows, cols = (np.einsum("rp,rik,rlj->piklj", merge.sum(axis), left, right).max(axis=0) for axis in (2, 1))
         self._rows, self._cols = rows, cols
         self._weights: dict[Any, tuple[Tensor, Tensor]] = {}
         self._growth = float(rows.sum()) / (k * n), float(cols.sum()) / (k * m)
         largest = max(side.sum(axis=(1, 2)).max() for side in (left, right))
         # Sums of scaled entries stay below 2^15, so that no part is infinite.
         self._top = min(pairs.TOP, 15 - math.ceil(math.log2(largest)))
-        self._lost = float(
-            pairs.LOST
-            * max((merge.sum(axis) * side.sum(axis=(1, 2))).sum(1).max() for axis in (0, 1) for side in (left, right))
-        )
+        lost = max((merge.sum(axis).T @ side.sum(axis=(1, 2))).max() for axis in (1, 2) for side in (left, right))
+        self._lost = float(pairs.LOST * lost)
 
     def blocks(self, m: int, k: int, n: int) -> tuple[int, int, int]:
         """Return the sizes of a block of A, B and C, with rows of pairs in whole segments."""
         bm, bk, bn = (-(-size // parts) for size, parts in zip((m, k, n), self.level.target.shape, strict=True))
-        return bm, -(-bk // pairs.ALIGNED) * pairs.ALIGNED, -(-bn // pairs.ALIGNED) * pairs.ALIGNED
+        return bm, pairs.pitch_of(bk), pairs.pitch_of(bn)
 
     def workspace(self, m: int, k: int, n: int) -> int:
         """Return the bytes of the stacks of sums and products."""
@@ -103,7 +95,7 @@ class PairsProduct:
             found = None if a.is_meta else self._found(a, b, largest, shifts).tolist()
         if found is None:
             return True
-        pairs.raise_for(found[0], 0)
+        pairs.require_finite(found[0] < pairs.INFINITE)
         if found[1]:
             pairs.pairs_product(a, b, out, tile)
         return not found[1]
@@ -134,7 +126,7 @@ class PairsProduct:
 
         With E = |A| |B| of the scaled matrices, an element of C has an error of the order of ROUNDING times the sum
         over products of |W| (|U| |A|) (|V| |B|): its sums over a row, the largest of all rows of blocks, are compared
-        with those of E. See `float16_pairs._found` for the loss by small entries.
+        with those of E. See `float16_pairs.loses` for the loss by small entries.
         """
         m, k, n = self.level.target.shape
         bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
@@ -157,7 +149,7 @@ class PairsProduct:
     @staticmethod
     def _block_sums(x: Tensor, shifts: Tensor, axis: int, span: int, blocks: int, inner: int) -> Tensor:
         """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
-        (found,) = pairs.line_sums_of(x, axis, shifts, along=True, span=span)
+        (found,) = pairs.line_sums_of(x, axis, shifts, span=span)
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
 
     @staticmethod
@@ -167,7 +159,7 @@ class PairsProduct:
         """Return by row of A (axis 0) or column of B the sums of magnitudes, of E, and of the blocks that share it."""
         lines, inner = x.shape[axis], x.shape[1 - axis]
         given = weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()
-        plain, exact, mixed = (one.sum(0) for one in pairs.line_sums_of(x, axis, shifts, *given, block=block))
+        plain, exact, mixed = (one.sum(0) for one in pairs.line_sums_of(x, axis, shifts, given, block=block))
         blocks = by_blocks.shape[0]
         shared = torch.nn.functional.pad(mixed, (0, blocks * block - lines)).view(blocks, block).sum(0)
         return plain, exact, shared.repeat(blocks)[:lines]
@@ -183,10 +175,9 @@ def pairs_arithmetic(by_level: PairsProduct | None = None) -> PackedArithmetic:
     return PackedArithmetic(lambda a, b, packed, out: product(a, b, out), missing=missing_accelerator)
 
 
-def _sizes(linear: LinearMap, blocks: tuple[tuple[int, int], ...], grid: tuple[int, int]) -> npt.NDArray[np.float64]:
-    """Return |coefficients| of the blocks of an operand in each product: (rank, rows, cols) of the grid."""
-    sizes = np.zeros((len(linear.results), *grid))
-    for r in range(len(linear.results)):
-        for source, coefficient in expanded(linear, r):
-            sizes[(r, *blocks[source])] += abs(float(coefficient))
+def _sizes(flat: FlatProgram, side: int, grid: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Return |coefficients| of the blocks of A, B or C (`side`) in each product: (rank, rows, cols) of the grid."""
+    sizes = np.zeros((flat.rank, *grid))
+    rows, cols = np.array(flat.sides[side][1]).T
+    sizes[:, rows, cols] = np.abs(np.array(flat.coefficients(side), float))
     return sizes

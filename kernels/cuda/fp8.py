@@ -30,13 +30,12 @@ SCALES_ALIGNED = 4
 class Quantised:
     """Rows of A or columns of B in e4m3 with their scales (float32).
 
-    `bits` (lines, pitch) has zeros from `length` (k) on. `scales` are (blocks, m) for A, and (groups of 128 columns,
+    `bits` (lines, pitch) has zeros from k on. `scales` are (blocks, m) for A, and (groups of 128 columns,
     `scale_pitch(k)`) for B.
     """
 
     bits: Tensor
     scales: Tensor
-    length: int
 
 
 def blocks_of(length: int) -> int:
@@ -70,7 +69,7 @@ def quantised_rows(a: Tensor) -> Quantised:
     bits = torch.empty((m, pitch_of(k)), dtype=torch.float8_e4m3fn, device=a.device)
     scales = torch.empty((blocks_of(k), m), dtype=torch.float32, device=a.device)
     _quantise(a, bits, scales, (1, m), ROWS, False)
-    return Quantised(bits, scales, k)
+    return Quantised(bits, scales)
 
 
 def packed_columns(b: Tensor) -> Tensor:
@@ -88,7 +87,7 @@ def unpacked(packed: Tensor, k: int, n: int) -> Quantised:
     """Return the columns of a quantised B (k, n) as views of the result of `packed_columns`."""
     size = n * pitch_of(k)
     bits = packed[:size].view(torch.float8_e4m3fn).view(n, pitch_of(k))
-    return Quantised(bits, packed[size:].view(torch.float32).view(blocks_of(n), scale_pitch(k)), k)
+    return Quantised(bits, packed[size:].view(torch.float32).view(blocks_of(n), scale_pitch(k)))
 
 
 def _quantise(x: Tensor, bits: Tensor, scales: Tensor, steps: tuple[int, int], lines: int, blocks: bool) -> None:
@@ -131,24 +130,16 @@ def vendor_reason(m: int, k: int, n: int) -> str | None:
 @lru_cache(maxsize=16)
 def missing_block_scales(device: Any) -> str | None:
     """Return the reason why torch's `scaled_mm` has no block scales on a torch device, or None."""
-    found = _capability(device)
-    if found is None:
+    device = device_for(device)
+    if device.type != "cuda":
         return None
+    found = torch.cuda.get_device_capability(device) if torch.version.hip is None else (0, 0)
     if found[0] != CAPABILITY:
         here = ".".join(map(str, found))
         return f"torch's scaled_mm has block scales on compute capability {CAPABILITY}.x only, and this GPU has {here}"
     if tuple(map(int, str(torch.version.cuda).split(".")[:2])) < CUDA:
         return f"torch's scaled_mm has block scales from CUDA 12.9 on, and this torch is for {torch.version.cuda}"
     return None
-
-
-def _capability(device: Any) -> tuple[int, int] | None:
-    """Return the compute capability of a GPU, (0, 0) where it is not NVIDIA's; None for other devices."""
-    device = device_for(device)
-    if device.type != "cuda":
-        return None
-    major, minor = torch.cuda.get_device_capability(device) if torch.version.hip is None else (0, 0)
-    return major, minor
 
 
 BY_VENDOR = PackedArithmetic(

@@ -47,34 +47,24 @@ def scales_of(largest):
 
 
 @triton.jit
-def finite_magnitude(values):
-    """Return |x| of finite float32 values, 0 for others."""
-    magnitude = tl.abs(values)
-    return tl.where(magnitude < float("inf"), magnitude, 0.0)
-
-
-@triton.jit
-def scaled_down(values, inverse):
-    """Return values times the inverse scales, NaN for values that are not finite."""
-    return tl.where(tl.abs(values) < float("inf"), values * inverse, float("nan"))
-
-
-@triton.jit
 def quantise(
     x, bits, scales, lines, length, line_step, along_step, pitch, scale_line, scale_along, BLOCKS: tl.constexpr,
     LINES: tl.constexpr, ALONG: tl.constexpr,
 ):  # fmt: skip
     """Quantise ALONG elements of LINES lines of x (lines, length): rows of A or columns of B.
 
-    bits (lines, pitch) has zeros beyond `length`. Every line has a scale at scales[line scale_line + block
-    scale_along]; with BLOCKS all LINES lines of a program share one, and `line` counts groups of them.
+    bits (lines, pitch) has zeros beyond `length`, and NaN for values that are not finite. Every line has a scale at
+    scales[line scale_line + block scale_along]; with BLOCKS all LINES lines of a program share one, and `line` counts
+    groups of them.
     """
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     along = tl.program_id(1) * ALONG + tl.arange(0, ALONG)
     inside = (line < lines)[:, None] & (along < length)[None, :]
     place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
     values = tl.load(x + place, mask=inside, other=0.0).to(tl.float32)  # [LINES, ALONG]
-    largest = tl.max(finite_magnitude(values), 1)
+    magnitude = tl.abs(values)
+    finite = magnitude < float("inf")
+    largest = tl.max(tl.where(finite, magnitude, 0.0), 1)
     block = tl.program_id(1).to(tl.int64) * scale_along
     if BLOCKS:
         shared = tl.zeros((LINES,), tl.float32) + tl.max(largest, 0)
@@ -83,6 +73,6 @@ def quantise(
     else:
         scale, inverse = scales_of(largest)
         tl.store(scales + block + line.to(tl.int64) * scale_line, scale, mask=line < lines)  # [LINES]
-    found = rounded(scaled_down(values, inverse[:, None]))
+    found = rounded(tl.where(finite, values * inverse[:, None], float("nan")))
     # [LINES, ALONG]
     tl.store(bits + line.to(tl.int64)[:, None] * pitch + along[None, :], found, mask=(line < lines)[:, None])

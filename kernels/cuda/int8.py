@@ -12,7 +12,7 @@ from typing import Any
 
 from ..arrays import Tensor, torch
 from ..codegen.maps import LinearMap
-from ..codegen.triton_text import Direction
+from ..codegen.triton_text import Combine, Direction
 from .combine import Combination
 from .launch import device_for
 from .naive import combine, int8_product, takes_triton
@@ -76,17 +76,7 @@ def multiply_by_vendor(a: Tensor, right: Tensor, out: Tensor) -> None:
         out.copy_(torch._int_mm(left, right)[:m, :n])
 
 
-def has_whole_rows(x: Tensor) -> bool:
-    """Return whether our kernel reads the rows of a matrix in whole segments."""
-    return bool(
-        x.stride(1) == 1
-        and not x.stride(0) % SEGMENT
-        and not x.shape[1] % SEGMENT
-        and (x.is_meta or not x.data_ptr() % SEGMENT)
-    )
-
-
-COPY = Combination(LinearMap(1, (), (((1, 0),),)), Direction.TO_STACK, ((0, 0),), integers=True)
+COPY = Combination(Combine(LinearMap(1, (), (((1, 0),),)), Direction.TO_STACK, ((0, 0),), integers=True))
 """A copy of a matrix of any strides into a larger one, of zeros past its edges."""
 
 
@@ -95,14 +85,19 @@ def inner_size(k: int) -> int:
     return -(-k // SEGMENT) * SEGMENT
 
 
+def whole_rows(x: Tensor) -> Tensor:
+    """Return a matrix (rows, k) of any strides as our kernel reads it: by rows of whole segments, or copied to such."""
+    aligned = x.is_meta or not x.data_ptr() % SEGMENT
+    if x.stride(1) == 1 and not x.stride(0) % SEGMENT and not x.shape[1] % SEGMENT and aligned:
+        return x
+    rows = x.new_empty((x.shape[0], inner_size(x.shape[1])))
+    _copy(x, rows)
+    return rows
+
+
 def packed_columns(b: Tensor) -> Tensor:
-    """Return the columns of B (k, n) of any strides as rows (n, k'): a view of B where our kernel can read it."""
-    k, n = b.shape
-    if has_whole_rows(b.mT):
-        return b.mT
-    columns = b.new_empty((n, inner_size(k)))
-    _copy(b, columns.mT)
-    return columns
+    """Return the columns of B (k, n) as rows: a view of B where our kernel can read it."""
+    return whole_rows(b.mT)
 
 
 def multiply(a: Tensor, packed: Tensor, out: Tensor) -> None:
@@ -110,10 +105,7 @@ def multiply(a: Tensor, packed: Tensor, out: Tensor) -> None:
 
     On CPU tensors that Triton does not interpret by plain torch: the variant that tests run.
     """
-    rows = a
-    if not has_whole_rows(a):
-        rows = a.new_empty((a.shape[0], inner_size(a.shape[1])))
-        _copy(a, rows)
+    rows = whole_rows(a)
     if takes_triton(a):
         launch_int8(rows, packed, out, tile_for(len(a), out.device))
     else:

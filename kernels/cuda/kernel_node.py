@@ -1,4 +1,6 @@
-"""Kernels as nodes of a CUDA graph, whose addresses are set before each launch: that takes the host less time.
+"""The CUDA driver: kernels as nodes of a graph, and other threads' calls beside a capture of one.
+
+Addresses of a node are set before each launch, which takes the host less time than launches of kernels.
 
 On an H200 a launch by cuLaunchKernel, with what Triton does for it, takes 6.4 us of the host, that of a graph of one
 node 3.1, of two 5.0: 0.7 to set the arguments of a kernel, 1.9 and 2.8 to launch the graph. With the
@@ -7,6 +9,7 @@ checks of `Relaunch` a node takes 4.1 us, the launch without a graph 7.0.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import weakref
@@ -17,7 +20,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..arrays import Tensor
-from .captures import beside_captures
 
 NUMBERS: dict[str, Any] = {
     "i32": ctypes.c_int32,
@@ -62,21 +64,20 @@ class Parameters(ctypes.Structure):
 class Driver(SimpleNamespace):
     """The functions of the CUDA driver that are called, by what they do; each returns 0, or its error."""
 
-    @classmethod
-    def of(cls, library: Any) -> Driver:
-        """Return the functions of a loaded library.
 
-        Raises:
-            AttributeError: it lacks one.
-        """
+@cache
+def driver() -> Driver | None:
+    """Return the driver's functions; None where there is no CUDA driver, or one that is too old (before 12.4)."""
 
-        def function(name: str, *types: Any) -> Any:
-            found = library[name]
-            found.restype, found.argtypes = c_int, types
-            return found
+    def function(name: str, *types: Any) -> Any:
+        found = library[name]
+        found.restype, found.argtypes = c_int, types
+        return found
 
-        handle = POINTER(c_void_p)
-        return cls(
+    handle = POINTER(c_void_p)
+    try:
+        library: Any = ctypes.CDLL("libcuda.so.1")
+        return Driver(
             create=function("cuGraphCreate", handle, c_uint),
             add_kernel=function("cuGraphAddKernelNode", handle, c_void_p, handle, c_size_t, POINTER(Parameters)),
             add_graph=function("cuGraphAddChildGraphNode", handle, c_void_p, handle, c_size_t, c_void_p),
@@ -90,15 +91,35 @@ class Driver(SimpleNamespace):
             launch=function("cuGraphLaunch", c_void_p, c_void_p),
             free=function("cuGraphExecDestroy", c_void_p),
         )
+    except (OSError, AttributeError):
+        return None
+
+
+RELAXED = 2
+"""CU_STREAM_CAPTURE_MODE_RELAXED."""
+
+
+@contextlib.contextmanager
+def beside_captures() -> Iterator[None]:
+    """Within a with block this thread may allocate and query while another one captures a CUDA graph.
+
+    By default such calls of any thread fail, and break the capture (cuThreadExchangeStreamCaptureMode in the CUDA
+    driver API).
+    """
+    exchange, mode = _exchange(), ctypes.c_int(RELAXED)
+    exchange(ctypes.byref(mode))
+    try:
+        yield
+    finally:
+        exchange(ctypes.byref(mode))
 
 
 @cache
-def driver() -> Driver | None:
-    """Return the driver's functions; None where there is no CUDA driver, or one that is too old (before 12.4)."""
-    try:
-        return Driver.of(ctypes.CDLL("libcuda.so.1"))
-    except (OSError, AttributeError):
-        return None
+def _exchange() -> Any:
+    """Return the driver's function, or one that does nothing: HIP has another one."""
+    with contextlib.suppress(OSError, AttributeError):
+        return ctypes.CDLL("libcuda.so.1").cuThreadExchangeStreamCaptureMode
+    return lambda mode: None
 
 
 class KernelNode:

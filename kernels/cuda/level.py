@@ -15,7 +15,7 @@ from ...schemes_db.symmetry import triangle_of
 from ...schemes_db.target import parse_target
 from ..arrays import Tensor, torch
 from ..codegen.programs import program_for
-from ..codegen.triton_text import Direction
+from ..codegen.triton_text import Combine, Direction
 from ..planning.strategy import PreparedOperand
 from . import triangular_products as triangles
 from .combine import Combination, merge_of
@@ -23,7 +23,7 @@ from .flat_program import FlatProgram, flat_program, nests_of, per_program
 from .launch import ALIGNMENT, Repeated
 from .naive import combine, takes_triton
 from .repeated_product import RepeatedProduct
-from .shape import SEGMENT, BatchPiece, batch_pieces, blocks_of
+from .shape import SEGMENT, batch_pieces, blocks_of
 from .stack import multiply_stack
 
 
@@ -63,7 +63,9 @@ class CudaLevel:
         self._summed = all(kind is Kind.FULL for row in target.c for kind in row)
         nests, (*operands, result) = nests_of(program), self.flat.sides
         self.left, self.right = (
-            Combination(linear, Direction.TO_STACK, blocks, tuple(kinds[i][j] for i, j in blocks), nest=nest, **own)
+            Combination(
+                Combine(linear, Direction.TO_STACK, blocks, tuple(kinds[i][j] for i, j in blocks), nest=nest, **own)
+            )
             for kinds, (linear, blocks), nest, own in zip((target.a, target.b), operands, nests, others, strict=False)
         )
         needed = tuple(map(_needed, self.flat.products)) if self.has_halves else ()
@@ -115,9 +117,9 @@ class CudaLevel:
         if pieces == 1:
             self._piece(a, right, out, prepared)
             return
-        for piece in batch_pieces(items, m, a.element_size(), self.target, pieces):
-            some = out[piece.items, piece.rows]
-            self._piece(_items(a, piece)[:, piece.rows], _items(right, piece), some, prepared)
+        for some, rows in batch_pieces(items, m, a.element_size(), self.target, pieces):
+            left, other = (x if x.shape[0] == 1 else x[some] for x in (a, right))
+            self._piece(left[:, rows], other, out[some, rows], prepared)
 
     def repetition(self, a: Tensor, b: Tensor, out: Tensor) -> Callable[[Tensor, Tensor], Tensor | None] | None:
         """Return the function that multiplies operands such as those of a run, by the launches of that run.
@@ -206,10 +208,6 @@ def _needed(product: Product) -> Kind:
     if product.kind.side != "out":
         return Kind.FULL
     return Kind.UPPER if product.kind.of_upper else Kind.LOWER
-
-
-def _items(x: Tensor, piece: BatchPiece) -> Tensor:
-    return x if x.shape[0] == 1 else x[piece.items]
 
 
 _levels = per_program(CudaLevel)

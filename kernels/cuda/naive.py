@@ -29,17 +29,17 @@ def combine(combination: Combination, matrix: Tensor, stack: Tensor) -> None:
     if takes_triton(matrix):
         combination.run(matrix, stack)
         return
-    height, width = stack.shape[2:]
-    grid = max(i for i, _ in combination.blocks) + 1, max(j for _, j in combination.blocks) + 1
-    places = list(zip(combination.blocks, combination.form.kinds, strict=True))
+    (height, width), form = stack.shape[2:], combination.form
+    grid = max(i for i, _ in form.blocks) + 1, max(j for _, j in form.blocks) + 1
+    places = list(zip(form.blocks, form.kinds or [Kind.FULL] * len(form.blocks), strict=True))
     for item, slabs in zip(matrix, stack, strict=True):
-        if combination.form.direction is Direction.TO_STACK:
+        if form.direction is Direction.TO_STACK:
             cut = blocks_of(padded(item, height, width, grid), grid)
-            results = apply_map(combination.map, [_part(cut[block], kind) for block, kind in places])
+            results = apply_map(form.map, [_part(cut[block], kind) for block, kind in places])
             for slab, result in zip(slabs, results, strict=True):
                 slab.copy_(result)
         else:
-            for ((i, j), kind), result in zip(places, apply_map(combination.map, list(slabs)), strict=True):
+            for ((i, j), kind), result in zip(places, apply_map(form.map, list(slabs)), strict=True):
                 target = item[i * height : (i + 1) * height, j * width : (j + 1) * width]
                 target.copy_(_part(result, kind)[: target.shape[0], : target.shape[1]])
 

@@ -14,12 +14,12 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, PriorityQueue
+from queue import PriorityQueue
 from typing import Any
 
 from ...errors import LcmaError
@@ -48,11 +48,6 @@ class Kernel:
     name: str
     asked: str
 
-    @property
-    def message(self) -> list[str | None]:
-        """The argument of `precompile_worker.compile_kernel`; the text of an importable module is omitted."""
-        return [self.module, self.text if self.generated else None, self.name, self.asked]
-
 
 @dataclass(frozen=True)
 class PrecompileReport:
@@ -80,64 +75,56 @@ def compile_ahead(
     They start as soon as a kernel is known, with the longest one first.
     Kernels that cannot be compiled, or crash the process, are reported by a warning and left to their launch.
     """
-    waiting: PriorityQueue[tuple[int, int, Kernel | None]] = PriorityQueue()
+    waiting: PriorityQueue[tuple[int, int, Kernel]] = PriorityQueue()
     known: set[Kernel] = set()
     failed: list[str] = []
-    count, done, lock = processes or _most_processes(), 0, threading.Lock()
+    idle: list[subprocess.Popen[str]] = []
+    ended: list[Future[None]] = []
+    done, lock = 0, threading.Lock()
 
     def found(kernel: Kernel) -> None:
         if kernel not in known:
             known.add(kernel)
             waiting.put((-len(kernel.text), len(known), kernel))
+            ended.append(threads.submit(compile_longest))
 
-    def finished(kernel: Kernel, reason: str) -> None:
+    def compile_longest() -> None:
         nonlocal done
+        _, _, kernel = waiting.get_nowait()  # there is one for every call
+        with lock:
+            process = idle.pop() if idle else None
+        process = process or _started()
+        if reason := _compiled(process, kernel):
+            failed.append(f"{kernel.module}.{kernel.name}: {reason}")
         with lock:
             done += 1
-            if reason:
-                failed.append(f"{kernel.module}.{kernel.name}: {reason}")
+            if process.returncode is None:
+                idle.append(process)
             progress(done, len(known))
 
-    with ThreadPoolExecutor(count) as threads:
-        ended = [threads.submit(_work, waiting, finished) for _ in range(count)]
+    with ThreadPoolExecutor(processes or _most_processes()) as threads:
         try:
             _record_kernels(calls, found)
-            _finish(waiting, count)
             for each in ended:
                 each.result()
-        except BaseException:
-            with suppress(Empty):
-                while True:
-                    waiting.get_nowait()
-            _finish(waiting, count)
-            raise
+        finally:
+            threads.shutdown(cancel_futures=True)
+            for process in idle:
+                process.communicate()
     if failed:
         warnings.warn(f"{len(failed)} kernels are left to their launches; {failed[0]}", stacklevel=2)
     return PrecompileReport(len(known), tuple(failed))
 
 
-def _finish(waiting: PriorityQueue[tuple[int, int, Kernel | None]], count: int) -> None:
-    """Let so many threads end after all queued kernels."""
-    for number in range(count):
-        waiting.put((1, number, None))
-
-
 def _record_kernels(calls: Iterable[Callable[[], object]], keep: Callable[[Kernel], object]) -> None:
-    """Record the kernels that calls launch. Calls that cannot be planned are skipped: running them gives the reason."""
-    with _recorded(keep):
-        for call in calls:
-            with suppress(LcmaError):
-                call()
+    """Record the kernels that calls of this thread compile without a launch; other threads are not affected.
 
-
-@contextmanager
-def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
-    """Record the kernels that this thread compiles without a launch; other threads are not affected."""
+    Calls that cannot be planned are skipped: running them gives the reason.
+    """
     try:
         from triton import knobs
     except ImportError:
-        yield  # nothing is launched without Triton
-        return
+        return  # nothing is launched without Triton
     thread = threading.get_ident()
 
     def hook(**asked: Any) -> bool | None:
@@ -154,7 +141,9 @@ def _recorded(keep: Callable[[Kernel], object]) -> Iterator[None]:
         before = knobs.runtime.jit_cache_hook
         knobs.runtime.jit_cache_hook = hook
         try:
-            yield
+            for call in calls:
+                with suppress(LcmaError):
+                    call()
         finally:
             knobs.runtime.jit_cache_hook = before
 
@@ -188,18 +177,14 @@ def _most_processes() -> int:
     return max(1, min(cores, memory // 2 // EACH))
 
 
-def _work(waiting: PriorityQueue[tuple[int, int, Kernel | None]], finished: Callable[[Kernel, str], None]) -> None:
-    """Compile queued kernels in a process until None is queued; start a new process if it crashed."""
-    process = None
-    while (kernel := waiting.get()[2]) is not None:
-        process = process or _started()
-        reason = _answer(process, kernel.message)
-        if reason is None:
-            process.communicate()
-            reason, process = f"the compiler ended with {process.returncode}", None
-        finished(kernel, reason)
-    if process is not None:
-        process.communicate()
+def _compiled(process: subprocess.Popen[str], kernel: Kernel) -> str:
+    """Compile a kernel in a process, and return the reason why that failed, or ""; a process that crashed has ended."""
+    assert process.stdout is not None
+    message = [kernel.module, kernel.text if kernel.generated else None, kernel.name, kernel.asked]
+    if answer := process.stdout.readline() if _send(process, message) else "":
+        return str(json.loads(answer))
+    process.communicate()
+    return f"the compiler ended with {process.returncode}"
 
 
 def _started() -> subprocess.Popen[str]:
@@ -216,15 +201,6 @@ def _started() -> subprocess.Popen[str]:
     )
     _send(process, [where.backend, where.arch, where.warp_size])
     return process
-
-
-def _answer(process: subprocess.Popen[str], message: list[Any]) -> str | None:
-    """Return the answer of the process, "" or the error; None if it has ended."""
-    assert process.stdout is not None
-    if not _send(process, message):
-        return None
-    line = process.stdout.readline()
-    return str(json.loads(line)) if line else None
 
 
 def _send(process: subprocess.Popen[str], message: list[Any]) -> bool:

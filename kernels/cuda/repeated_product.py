@@ -15,8 +15,7 @@ from functools import cache
 from typing import Any
 
 from ..arrays import Tensor, torch
-from .captures import RELAXED, beside_captures
-from .kernel_node import KernelGraph, driver, graph_of
+from .kernel_node import RELAXED, KernelGraph, beside_captures, driver, graph_of
 from .launch import REPETITIONS, Repeated, allows_graphs
 
 STEP = 512

@@ -12,7 +12,7 @@ from ..planning.strategy import Executor
 from ..planning.trials.trial import BLOCK
 from ..request import Request
 from .bench import drawn_operands
-from .captures import beside_captures
+from .kernel_node import beside_captures
 
 AHEAD = 1_000_000
 """Cycles that the GPU waits before a batch of calls, about 0.5 ms: then it, not the host, sets the pace, as it does in

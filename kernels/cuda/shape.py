@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ...schemes_db.symmetry import triangle_of
@@ -32,14 +31,6 @@ MAX_PIECES = 64
 """Maximum number of pieces that a product is divided into to save memory."""
 
 
-@dataclass(frozen=True)
-class BatchPiece:
-    """A range of the matrices of a batch and a range of their rows."""
-
-    items: slice
-    rows: slice
-
-
 def blocks_of(sizes: tuple[int, int, int], itemsize: int, target: Target) -> tuple[int, int, int]:
     """Return the sizes (m, k, n) of a block of A, B and C: those of the grid, rounded up as in `block_sizes`.
 
@@ -53,22 +44,24 @@ def blocks_of(sizes: tuple[int, int, int], itemsize: int, target: Target) -> tup
     return m, k, n
 
 
-def batch_pieces(items: int, m: int, itemsize: int, target: Target, count: int) -> Iterator[BatchPiece]:
-    """Yield about `count` pieces: groups of whole matrices, or ranges of their m rows if there are too few matrices."""
+def batch_pieces(items: int, m: int, itemsize: int, target: Target, count: int) -> Iterator[tuple[slice, slice]]:
+    """Yield about `count` pieces of a batch, as a range of its matrices and one of their m rows.
+
+    They are groups of whole matrices, or ranges of rows if there are too few matrices.
+    """
     group = -(-items // min(count, items))
     per_item = max(1, count // items)
     unit = target.m * (SEGMENT // itemsize)
     rows = -(-m // (per_item * unit)) * unit if per_item > 1 and target.is_general else m
     for first in range(0, items, group):
         for top in range(0, m, rows):
-            yield BatchPiece(slice(first, min(first + group, items)), slice(top, min(top + rows, m)))
+            yield slice(first, min(first + group, items)), slice(top, min(top + rows, m))
 
 
 def stack_bytes(request: Request, target: Target, rank: int, pieces: int = 1) -> int:
     """Return the bytes of A~, B~ and H together, with a slab for each product; shared matrices count once."""
     item = request.itemsize
-    largest = next(batch_pieces(request.items, request.m, item, target, pieces))
-    items, rows = largest.items.stop, largest.rows.stop
+    items, rows = (part.stop for part in next(batch_pieces(request.items, request.m, item, target, pieces)))
     bm, bk, bn = blocks_of((rows, request.k, request.n), item, target)
     lefts, rights = min(request.items_a, items) * bm * bk, min(request.items_b, items) * bk * bn
     return rank * (lefts + rights + items * bm * bn) * item

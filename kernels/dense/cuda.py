@@ -25,7 +25,7 @@ from ..measured import measured
 from ..overflow import range_reason
 from ..planning.limits import margin
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Source, Stage, Strategy
 from ..precision import ACCURATE, FP8, TF32
 from ..request import INT8, Request
 from .arrangements import GivenProgram, SchemeStrategy, is_classical
@@ -39,7 +39,7 @@ PADDED_PRICES = measured("dense.padded")
 
 
 @dataclass(frozen=True)
-class CudaPadded(BaseStrategy):
+class CudaPadded(Strategy):
     """The vendor's product with k and n rounded up to whole segments of 16 bytes, if they are not."""
 
     name: str = "padded"
@@ -122,7 +122,7 @@ COARSE, MAX_GRID = 2.0**-11, 5
 
 
 @dataclass(frozen=True)
-class CudaVendor(BaseStrategy):
+class CudaVendor(Strategy):
     """torch.matmul, which calls cuBLAS, and for int8 torch._int_mm: the baseline."""
 
     name: str = "vendor"
@@ -160,7 +160,7 @@ class CudaVendor(BaseStrategy):
 
 
 @dataclass(frozen=True)
-class CudaScheme(SchemeStrategy, BaseStrategy):
+class CudaScheme(SchemeStrategy, Strategy):
     """Combine A, Combine B, the products, Combine H: all levels of a scheme in one pass. The method is a parameter.
 
     If `max_workspace` requires it, rows (or matrices of a batch) are executed in pieces, each with
@@ -333,7 +333,7 @@ def _bounds(costs: SchemeCosts, request: Request, model: CudaCostModel) -> npt.N
 def _costs_of_core(core: CudaLevel) -> SchemeCosts:
     """Return the costs of a program with absent blocks, from its maps."""
     m, k, n = core.target.shape
-    left, right, merge, rank = core.left.map, core.right.map, core.merge.map, core.rank
+    (left, right, merge), rank = (one.form.map for one in (core.left, core.right, core.merge)), core.rank
     nnz = left.additions + rank, right.additions + rank, merge.additions + m * n
     return SchemeCosts(m, k, n, rank, nnz, (rank, rank), (rank, rank), 1.0)
 

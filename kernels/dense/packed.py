@@ -18,7 +18,7 @@ from ..measured import measured
 from ..overflow import range_reason
 from ..planning.limits import error_bound
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Proposal, Stage
+from ..planning.strategy import Candidate, Executor, Proposal, Stage, Strategy
 from ..precision import FP8, TF32
 from ..request import INT8, Layout, Request
 
@@ -33,7 +33,7 @@ FP8_ERROR = 2.0**-3 + 2.0**-6
 
 
 @dataclass(frozen=True)
-class PackedStrategy(BaseStrategy):
+class PackedStrategy(Strategy):
     """A strategy whose products a `PackedArithmetic` computes, for one precision; `subject` names it, with a verb."""
 
     family: str = FAMILY

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...errors import PlanError
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Proposal, Source, Stage
+from ..planning.strategy import Candidate, Proposal, Source, Stage, Strategy
 from ..request import BITS, PLAIN, Request
 from .schemes import ExactChain, restored_chain
 
@@ -17,7 +17,7 @@ SCHEME = "scheme"
 
 
 @dataclass(frozen=True)
-class ExactStrategy(BaseStrategy):
+class ExactStrategy(Strategy):
     """A strategy for exact products: "scheme" runs levels of a scheme, any other name one product without levels."""
 
     family: str = "exact"

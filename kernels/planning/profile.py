@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -151,9 +151,9 @@ class Profile:
 
     def backend(self, dtype: str, m: int, k: int, n: int) -> str:
         """Return the library that was fastest at the measured size nearest to this one; "" if none was measured."""
-        known = self._fastest.get(dtype)
-        if not known or len(set(known.values())) == 1:
-            return next(iter(known.values())) if known else ""
+        known = self._fastest(dtype)
+        if len(set(known.values())) < 2:
+            return next(iter(known.values()), "")
         sizes = [max(size, 1) for size in (m, k, n)]
 
         def distance(place: tuple[int, int, int]) -> float:
@@ -161,20 +161,20 @@ class Profile:
 
         return known[min(known, key=distance)]
 
-    @cached_property
-    def _fastest(self) -> dict[str, dict[tuple[int, int, int], str]]:
-        """The library to use for whole products, by dtype and measured size."""
-        found: dict[str, dict[tuple[int, int, int], list[GemmRate]]] = {}
+    @memoize_on_instance
+    def _fastest(self, dtype: str) -> dict[tuple[int, int, int], str]:
+        """Return the library to use for whole products of a dtype, by measured size."""
+        found: dict[tuple[int, int, int], list[GemmRate]] = {}
         for row in self.gemm:
-            if row.mode == "whole":
-                found.setdefault(row.dtype, {}).setdefault((row.m, row.k, row.n), []).append(row)
+            if (row.dtype, row.mode) == (dtype, "whole"):
+                found.setdefault((row.m, row.k, row.n), []).append(row)
 
         def fastest(rows: list[GemmRate]) -> str:
             first, *others = rows
             best = max(others, key=lambda row: row.rate, default=first)
             return best.backend if best.rate > PREFERENCE * first.rate else first.backend
 
-        return {dtype: {size: fastest(rows) for size, rows in sizes.items()} for dtype, sizes in found.items()}
+        return {size: fastest(rows) for size, rows in found.items()}
 
     def _check(self) -> None:
         """Raise ValueError or TypeError if a figure is no number that a machine may have."""

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from ...errors import PlanError
 from ...schemes_db.display import line, table
@@ -152,57 +152,13 @@ class Proposal:
     candidate: Candidate
 
 
-@runtime_checkable
-class Strategy(Protocol):
-    """An algorithm for the requests of one family on one device.
-
-    `baseline` marks the strategy of a family that all others are compared with.
-    """
-
-    @property
-    def device(self) -> str: ...
-
-    @property
-    def family(self) -> str: ...
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def baseline(self) -> bool: ...
-
-    def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """Return the candidates that may be worth running, in any order, or the reason why there are none.
-
-        A bound never exceeds the seconds that `predict` returns. A strategy that is not for requests of this
-        kind proposes nothing.
-        """
-
-    def candidates_of(self, source: Source) -> Iterable[Candidate]:
-        """Return the candidates that run a given program, one for every setting of the parameters; may be none."""
-
-    def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
-        """Return the candidate with this source key and these parameters; None if the source no longer exists."""
-
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
-        """Return None, or the reason why it cannot run, as a line for the user."""
-
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
-        """Return the stages of one run that is not empty; their seconds add up to the candidate's predicted time."""
-
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
-        """Return the bytes that one run allocates: exact, or an upper bound if the strategy documents it."""
-
-    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
-        """Return the executor of a candidate, compiled; may take seconds the first time."""
-
-
 @dataclass(frozen=True)
-class BaseStrategy(ABC):
-    """The fields of a `Strategy`, and the methods of one whose candidates have no source.
+class Strategy(ABC):
+    """An algorithm for the requests of one family on one device; the methods are those of one without programs.
 
-    Strategies that run programs override `source_kinds` and `source_of`; `methods` are those by which they do ("": by
-    one only). Here and in subclasses a method without a docstring is that of `Strategy`.
+    `baseline` marks the strategy of a family that all others are compared with. Strategies that run programs override
+    `source_kinds` and `source_of`; `methods` are those by which they do ("": by one only). In subclasses a method
+    without a docstring is that of this class.
     """
 
     methods: ClassVar[tuple[str, ...]] = ("",)
@@ -213,7 +169,11 @@ class BaseStrategy(ABC):
     device: str = "cuda"
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
-        """See `Strategy.propose`: the one candidate, with the bound 0."""
+        """Return the candidates that may be worth running, in any order, or the reason why there are none.
+
+        A bound never exceeds the seconds that `predict` returns: here that of the only candidate is 0. A strategy that
+        is not for requests of this kind proposes nothing.
+        """
         return [Proposal(0.0, Candidate(self.family, self.name))]
 
     def candidate(self, source: Source | None = None, method: str = "") -> Candidate:
@@ -230,22 +190,31 @@ class BaseStrategy(ABC):
         return None
 
     def candidates_of(self, source: Source) -> Iterable[Candidate]:
+        """Return the candidates that run a given program, one for every setting of the parameters; may be none."""
         return (self.candidate(source, method) for method in self.methods if isinstance(source, self.source_kinds))
 
     def restore(self, key: str, parameters: Parameters, request: Request) -> Candidate | None:
+        """Return the candidate with this source key and these parameters; None if the source no longer exists."""
         source = self.source_of(key, request) if key else None
         if source is None and (key or self.source_kinds):
             return None
         return Candidate(self.family, self.name, source, parameters)
 
     @abstractmethod
-    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None: ...
+    def can_run(self, candidate: Candidate, request: Request, machine: Machine) -> str | None:
+        """Return None, or the reason why it cannot run, as a line for the user."""
 
     @abstractmethod
-    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]: ...
+    def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
+        """Return the stages of one run that is not empty; their seconds add up to the candidate's predicted time."""
 
     @abstractmethod
-    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int: ...
+    def workspace(self, candidate: Candidate, request: Request, machine: Machine) -> int:
+        """Return the bytes that one run allocates: exact, or an upper bound if the strategy documents it."""
+
+    @abstractmethod
+    def build(self, candidate: Candidate, request: Request, machine: Machine) -> Executor:
+        """Return the executor of a candidate, compiled; may take seconds the first time."""
 
     def proposal(self, candidate: Candidate, request: Request, machine: Machine) -> Proposal:
         """Return the proposal of a candidate whose bound is its price, less an error of rounding; NaN if unknown."""
@@ -255,16 +224,21 @@ class BaseStrategy(ABC):
 
 
 _registered: dict[tuple[str, str, str], Strategy] = {}
-_NEEDED = ("device", "family", "name", "baseline")
+NEEDED = (
+    *("device", "family", "name", "baseline"),
+    *("propose", "candidates_of", "restore", "can_run", "predict", "workspace", "build"),
+)
+"""What the planner asks of a strategy."""
 
 
 def register_strategy(strategy: Strategy) -> None:
-    """Register a strategy with the planner, replacing one of the same device, family and name."""
-    if not isinstance(strategy, Strategy):
-        raise PlanError(
-            f"{type(strategy).__name__} is not a strategy: it needs {', '.join(_NEEDED)}, "
-            "propose, candidates_of, restore, can_run, predict, workspace and build"
-        )
+    """Register a strategy with the planner, replacing one of the same device, family and name.
+
+    An object of another class will do, if it has the attributes NEEDED.
+    """
+    if not all(hasattr(strategy, name) for name in NEEDED):
+        *most, last = NEEDED
+        raise PlanError(f"{type(strategy).__name__} is not a strategy: it needs {', '.join(most)} and {last}")
     _registered[strategy.device, strategy.family, strategy.name] = strategy
     plan_cache.clear()
 

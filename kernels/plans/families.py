@@ -101,9 +101,7 @@ def check_not_removed(strategy: str | None, request: Request) -> None:
     Raises:
         PlanError: it was removed; the message names the replacement.
     """
-    if strategy is None:
-        return
-    if reason := removal_of(strategy, request.family, request.device):
+    if strategy is not None and (reason := removal_of(strategy, request.family, request.device)):
         raise PlanError(reason)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from ...errors import PlanError
 from ..planning.machine import Machine
-from ..planning.strategy import BaseStrategy, Candidate, Executor, Parameters, Proposal
+from ..planning.strategy import Candidate, Executor, Parameters, Proposal, Strategy
 from ..request import Layout, Request
 from ..structure import DENSE as PLAIN
 from .chain import FactorChain
@@ -25,7 +25,7 @@ NATURAL_ONLY = "the outputs of this matrix are in block order; choose the strate
 
 
 @dataclass(frozen=True)
-class StructuredStrategy(BaseStrategy):
+class StructuredStrategy(Strategy):
     """Proposals, refusals common to every device, and candidates without sources.
 
     Its requests have a factored A, and plain B and C.

@@ -10,7 +10,7 @@ import pytest
 import lcma
 from lcma.kernels import Pool, Profile, Request, api, decision_for, executor_for, finite, matmul, plan_for
 from lcma.kernels.codegen.maps import LinearMap, maps_of
-from lcma.kernels.codegen.order import schedule
+from lcma.kernels.codegen.order import Keep, Take, schedule
 from lcma.kernels.codegen.rows import rows_kernel
 from lcma.kernels.cpu.cost_model import CALL_SECONDS, LEVEL_SECONDS
 from lcma.kernels.cpu.machine import cpu_machine
@@ -257,18 +257,19 @@ def test_few_values_are_alive_at_once_and_bfloat16_sums_round_to_nearest(strasse
         for registers in (6, 28):
             stored, made, loads = [], set(), 0
             for step in schedule(linear, registers):
-                if step.what == "load":
+                if isinstance(step, Keep):
+                    assert step.value in made
+                    stored.append(step.result)
+                    continue
+                if isinstance(step, Take):
                     loads += 1
-                    made.add(step.value)
-                elif step.what == "make":
-                    assert {src for _, src in linear.lins[step.value - linear.sources]} <= made
-                    made.add(step.value)
                 else:
-                    assert {src for _, src in linear.results[step.value]} <= made
-                    stored.append(step.value)
+                    assert step.terms == (*linear.lins, *linear.results)[step.value - linear.sources]
+                    assert {src for _, src in step.terms} <= made
+                made.add(step.value)
             assert sorted(stored) == list(range(len(linear.results)))
             assert loads >= linear.sources
-        plenty = [step for step in schedule(linear, 1000) if step.what == "load"]
+        plenty = [step for step in schedule(linear, 1000) if isinstance(step, Take)]
         assert len(plenty) == linear.sources
     torch = pytest.importorskip("torch")
     kernel = rows_kernel(LinearMap(2, (), (((1, 0), (-1, 1)), ((3, 0), (1, 1)))), "bfloat16")

@@ -47,7 +47,7 @@ def rival(k: int, n: int, packed: Tensor) -> Callable[[Tensor], Tensor]:
 
     def run(a: Tensor) -> Tensor:
         bits, scales = compiled(a)
-        return scaled_mm(Quantised(bits, scales.t(), k), right)
+        return scaled_mm(Quantised(bits, scales.t()), right)
 
     return run
 

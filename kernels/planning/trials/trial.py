@@ -224,7 +224,8 @@ def observe(trial: Trial, contender: int, seconds: float, counted: bool, calls: 
     elif counted and rival:
         ratio = seconds / usual
         trial = changed(trial, tried=(*trial.tried, seconds), ratios=(*trial.ratios, ratio) if trial.led else ())
-    return _settled(trial)
+    won = _challenger_wins(trial)
+    return trial if won is None else _ended(trial, won, compared(trial) or 1.0)
 
 
 def widen(trial: Trial) -> Trial:
@@ -262,19 +263,12 @@ def reopen(trial: Trial) -> Trial:
     looks = 0 if trial.drifted >= DRIFTED else min(trial.looks + 1, MOST_LOOKS)
     losses: tuple[Loss, ...] = ()
     if looks > 1:
-        again = {min(kind, key=lambda loss: loss.ratio).loser for kind in _by_kind(trial) if kind}
+        latest = {loss.loser: loss for loss in trial.losses if loss.loser not in trial.failed | {trial.leader}}
+        kinds = ([one for one in latest.values() if (one.loser < trial.vendors) == vendor] for vendor in (True, False))
+        again = {min(kind, key=lambda loss: loss.ratio).loser for kind in kinds if kind}
         losses = tuple(loss for loss in trial.losses if loss.loser not in again)
     anew = changed(trial, losses=losses, led=(), confirmed=trial.leader, median=None, since=0, drifted=0, looks=looks)
     return _matched(anew)
-
-
-def _by_kind(trial: Trial) -> tuple[list[Loss], list[Loss]]:
-    """Return the latest losses of the vendor's libraries and of schemes, those that failed left out."""
-    latest = {loss.loser: loss for loss in trial.losses if loss.loser not in trial.failed | {trial.leader}}
-    return (
-        [loss for loss in latest.values() if loss.loser < trial.vendors],
-        [loss for loss in latest.values() if loss.loser >= trial.vendors],
-    )
 
 
 def decided_by(vendors: int, seconds: tuple[float, ...]) -> Trial:
@@ -330,14 +324,6 @@ def _against(trial: Trial, challenger: int) -> Trial:
     """Return the trial with the duel of its leader and a challenger; of the leader's calls the latest stay."""
     led = trial.led[-RECENT:]
     return changed(trial, challenger=challenger, led=led, tried=(), ratios=(), outstanding=0, since=0, drifted=0)
-
-
-def _settled(trial: Trial) -> Trial:
-    """Return the trial after the duel, if its counted times decide it."""
-    wins = _challenger_wins(trial)
-    if wins is None:
-        return trial
-    return _ended(trial, wins, compared(trial) or 1.0)
 
 
 def _ended(trial: Trial, won: bool, ratio: float) -> Trial:

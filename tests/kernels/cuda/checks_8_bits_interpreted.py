@@ -72,9 +72,9 @@ def test_an_entry_that_is_not_finite_becomes_nan_and_changes_no_other(bad):
 
 def product_of_bits(a, b, out):
     """In place of torch's own product, which is a GPU's: the reference's."""
-    k, n = a.length, out.shape[1]
-    left = a.bits.view(torch.uint8)[:, :k].numpy(), a.scales.t().numpy()
-    right = b.bits.view(torch.uint8)[:, :k].t().numpy(), b.scales.t()[: fp8.blocks_of(k)].numpy()
+    n, blocks = out.shape[1], len(a.scales)
+    left = a.bits.view(torch.uint8).numpy(), a.scales.t().numpy()
+    right = b.bits.view(torch.uint8).t().numpy(), b.scales.t()[:blocks].numpy()
     out.copy_(torch.from_numpy(fp8_naive.scaled_product(left, (right[0][:, :n], right[1]))))
 
 

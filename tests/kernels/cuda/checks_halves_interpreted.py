@@ -3,10 +3,13 @@
 Of float32 by pairs of float16, with and without levels of a scheme, and in tf32 by one scaled float16.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from lcma.kernels.cuda import float16_pairs as pairs
 from lcma.kernels.cuda import scaled_half, scaled_half_naive
 from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.float16_pairs import pairs_product
@@ -249,7 +252,7 @@ def test_loops_scale_and_store_halves_as_straight_line_code_does():
     level, height, width = level_of(*["strassen"] * 3).level, 1, 3
     for one, slabs, dtype in ((level.left, 686, torch.float16), (level.merge, 343, torch.float32)):
         assert one.form.nest is not None
-        straight = Combination(one.map, one.form.direction, one.blocks, scale=one.form.scale, halves=one.form.halves)
+        straight = Combination(replace(one.form, nest=None))
         matrix = torch.randn(1, 8 * height - 1, 8 * width - 2)
         stack = torch.randn(1, slabs, height, width).to(dtype)
         shifts = tuple((torch.arange(size) % 7 - 3).int() for size in matrix.shape[1:])
@@ -282,6 +285,15 @@ def test_the_scaled_product_and_its_check_are_those_of_numpy(kind):
     assert again == scaled_half_naive.loses_too_much(left, right, ROUNDING)
     assert max(scaled_errors(c, a, b)[0], scaled_errors(torch.from_numpy(wanted), a, b)[0]) <= 2 * U * FACTOR
     np.testing.assert_allclose(c.numpy(), wanted, rtol=1e-3, atol=1e-5 * float(np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("kind", ["plain", "rows", "both", "dead", "outlier of a", "along k"])
+def test_the_check_of_pairs_is_that_of_numpy(kind):
+    a, b = along_k("plain") if kind == "along k" else operands(33, 47, 61, kind)
+    found = pairs.loses(*(pairs.folded(pairs.pairs_of(x, axis)) for axis, x in enumerate((a, b))), pairs.ROUNDING)
+    left, right = (scaled_half_naive.scale_lines(x.numpy(), axis)[0] for axis, x in enumerate((a, b)))
+    assert bool(found) == scaled_half_naive.loses_too_much(left, right, pairs.ROUNDING)
+    assert bool(found) or kind != "along k"
 
 
 def test_tf32_is_rounded_to_nearest():

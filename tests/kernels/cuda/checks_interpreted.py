@@ -13,7 +13,7 @@ import torch
 import lcma
 from lcma.kernels import Candidate, Machine, Profile, Request
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_text import Direction
+from lcma.kernels.codegen.triton_text import Combine, Direction
 from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
 from lcma.kernels.cuda.cost_model import CudaCostModel
@@ -68,13 +68,13 @@ def test_maps(names, dtype, order):
     for linear, blocks, grid in sides:
         height, width = 5, 6
         matrix = drawn((1, height * grid[0] - 3, width * grid[1] - 2), dtype, order)
-        split = partial(Combination(linear, Direction.TO_STACK, blocks).run, matrix)
+        split = partial(Combination(Combine(linear, Direction.TO_STACK, blocks)).run, matrix)
         stack = written(split, (1, len(linear.results), height, width), dtype)
         cut = naive.blocks_of(naive.padded(matrix[0], height, width, grid), grid)
         expected = torch.stack(naive.apply_map(linear, [cut[block] for block in blocks]))
         torch.testing.assert_close(stack[0], expected, rtol=tolerance, atol=tolerance)
     stack = drawn((1, whole.rank, 5, 6), dtype)
-    merge = Combination(whole.merge, Direction.FROM_STACK, maps.stored)
+    merge = Combination(Combine(whole.merge, Direction.FROM_STACK, maps.stored))
     out = written(lambda out: merge.run(out, stack), (1, 5 * m - 4, 6 * n - 5), dtype, order)
     merged = dict(zip(maps.stored, naive.apply_map(whole.merge, list(stack[0])), strict=True))
     rows = [torch.cat([merged[i, j] for j in range(n)], 1) for i in range(m)]
@@ -90,7 +90,7 @@ def test_loops_over_a_level_compute_what_straight_line_code_does(names, dtype, t
     m, k, n = level.target.shape
     for combination, (rows, cols) in ((level.left, (m, k)), (level.right, (k, n)), (level.merge, (m, n))):
         assert len(combination.form.nest.coefficients) == turns
-        straight = Combination(combination.map, combination.form.direction, combination.blocks, combination.form.kinds)
+        straight = Combination(replace(combination.form, nest=None))
         matrix = drawn((1, 2 * rows - 1, 3 * cols - 2), dtype)
         stack = drawn((1, level.flat.rank, 2, 3), dtype)
         if not tolerance:
@@ -112,8 +112,8 @@ def test_the_other_triangle_of_a_half_block_is_not_read_and_comes_out_zero():
         matrix[0, part, part] += torch.full((5, 5), float("nan"), dtype=torch.float64).triu(1)
         clean[0, part, part] = clean[0, part, part].tril()
     stacks = [torch.full((1, 7, 5, 5), float("nan"), dtype=torch.float64) for _ in range(2)]
-    Combination(maps.left, Direction.TO_STACK, maps.left_blocks, kinds).run(matrix, stacks[0])
-    Combination(maps.left, Direction.TO_STACK, maps.left_blocks).run(clean, stacks[1])
+    Combination(Combine(maps.left, Direction.TO_STACK, maps.left_blocks, kinds)).run(matrix, stacks[0])
+    Combination(Combine(maps.left, Direction.TO_STACK, maps.left_blocks)).run(clean, stacks[1])
     torch.testing.assert_close(*stacks)
     out = torch.full((1, 10, 10), CANARY, dtype=torch.float64)
     grid = ((Kind.UPPER, Kind.FULL), (Kind.ABSENT, Kind.UPPER))

@@ -3,7 +3,6 @@
 import sys
 import threading
 from functools import partial
-from queue import PriorityQueue
 
 import pytest
 import torch
@@ -12,9 +11,9 @@ from triton.runtime.driver import driver
 
 import lcma
 from lcma.kernels import Request
-from lcma.kernels.cuda import bench
+from lcma.kernels.cuda import bench, precompile
 from lcma.kernels.cuda.level import CudaMethod
-from lcma.kernels.cuda.precompile import Kernel, _work, compile_ahead, kernels_of
+from lcma.kernels.cuda.precompile import Kernel, compile_ahead, kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
 from lcma.kernels.planning.planner import plan_candidate
 from lcma.kernels.structured import decode
@@ -134,16 +133,19 @@ def test_numbers_in_tuples_are_part_of_what_is_asked(compilations, monkeypatch):
     assert compilations == [True]
 
 
+KERNELS = ("deadly", "...long"), ("json", "..."), ("deadly", "")
+"""Modules and texts of kernels, the longest first: one process compiles them in this order."""
+
+
 def test_what_cannot_be_planned_or_compiled_is_left_to_its_launch(tmp_path, monkeypatch):
     (tmp_path / "deadly.py").write_text("import os\nos._exit(9)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    waiting, answers = PriorityQueue(), []
-    for number, module in enumerate(("deadly", "json", "deadly")):
-        waiting.put((0, number, Kernel(module, False, "", "nothing", "{}")))
-    waiting.put((1, 0, None))
-    _work(waiting, lambda kernel, reason: answers.append(reason))
-    assert answers[0] == answers[2] == "the compiler ended with 9"
-    assert answers[1].startswith("AttributeError")
+    kernels = [Kernel(module, False, text, "nothing", "{}") for module, text in KERNELS]
+    monkeypatch.setattr(precompile, "_record_kernels", lambda calls, keep: list(map(keep, kernels)))
+    with pytest.warns(UserWarning, match="3 kernels are left to their launches; deadly.nothing: the compiler ended"):
+        failed = compile_ahead([], processes=1).failed
+    assert failed[0] == failed[2] == "deadly.nothing: the compiler ended with 9"
+    assert failed[1].startswith("json.nothing: AttributeError")
     assert "deadly" not in sys.modules
 
 

@@ -14,7 +14,7 @@ import torch
 
 import lcma
 from lcma.kernels.codegen.maps import maps_of
-from lcma.kernels.codegen.triton_text import Direction
+from lcma.kernels.codegen.triton_text import Combine, Direction
 from lcma.kernels.cuda import kernel_node, launch, repeated_product
 from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.kernel_node import KernelNode, Parameters
@@ -280,7 +280,7 @@ def test_a_profiler_watches_triton_s_own_launch(gpu, monkeypatch):
 def test_launches_of_a_combination_are_kept_by_the_shapes_of_its_tensors(monkeypatch):
     """What they are given: test_golden_launches.py."""
     maps, kernel = maps_of(lcma.program_of(lcma.resolve("strassen")[0])), Kernel(arg_names=())
-    split = Combination(maps.left, Direction.TO_STACK, maps.left_blocks)
+    split = Combination(Combine(maps.left, Direction.TO_STACK, maps.left_blocks))
     monkeypatch.setattr(split, "_kernel", lambda *_: kernel)
     matrix, stack = torch.empty(3, 64, 1792), torch.empty(3, 7, 32, 896)
     for _ in range(3):

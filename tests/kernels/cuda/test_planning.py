@@ -104,7 +104,7 @@ def test_pieces_cover_everything_once_and_divide_the_stacks_of_a_and_c(items):
     for count in (1, 2, 4, 8, 64):
         seen = np.zeros((items, 300), int)
         for piece in batch_pieces(items, 300, 4, target, count):
-            seen[piece.items, piece.rows] += 1
+            seen[piece] += 1
         assert (seen == 1).all()
     large, stack = Request(4096, 4096, 4096, device="cuda"), 7 * 2048**2 * 4
     quarters = stack_bytes(large, target, rank, 4)

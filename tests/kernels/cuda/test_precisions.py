@@ -92,7 +92,7 @@ def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch
         ((8, 9), "13.0", only.format(8, 9)),
         ((8, 0), "13.0", only.format(8, 0)),
     ):
-        monkeypatch.setattr(fp8, "_capability", lambda device, found=capability: found)
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device, found=capability: found)
         monkeypatch.setattr(torch.version, "cuda", cuda)
         reason = fp8.missing_block_scales.__wrapped__(torch.device("cuda", 0))
         assert reason == wanted or wanted in reason
@@ -105,7 +105,7 @@ def test_gpus_without_e4m3_or_block_scales_fall_back_with_the_reason(monkeypatch
 def test_torch_accepts_the_layouts_of_the_vendors_product():
     """By the checks of torch's own operator, on tensors without data."""
     scales = torch.empty((6, 20), device="meta")
-    a = fp8.Quantised(torch.empty((20, 768), dtype=torch.float8_e4m3fn, device="meta"), scales, 768)
+    a = fp8.Quantised(torch.empty((20, 768), dtype=torch.float8_e4m3fn, device="meta"), scales)
     packed = torch.empty(fp8.packed_bytes(768, 256), dtype=torch.uint8, device="meta")
     b = fp8.unpacked(packed, 768, 256)
     found = fp8.multiply_by_vendor(a, b)

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from lcma.kernels.cuda import captures
 from lcma.kernels.cuda import clock as clocks
+from lcma.kernels.cuda import kernel_node as captures
 from lcma.kernels.cuda.executor import TensorCore, TensorExecutor
 from lcma.kernels.request import Request
 from lcma.kernels.structured import decode

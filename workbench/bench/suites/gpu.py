@@ -245,7 +245,7 @@ def sums_ahead(dtype: str, rank: int, every: bool) -> None:
     """The kernels of `combine`, or of `every` launch that `tile` measures."""
     sums = Sums(dtype, rank, "meta")
     for _, side, stack in sums.sides:
-        for one in candidates(side.map, sums.matrix.element_size()) if every else (None,):
+        for one in candidates(side.form.map, sums.matrix.element_size()) if every else (None,):
             side.run(sums.matrix, stack, one)
 
 
@@ -255,13 +255,13 @@ def tile(dtype: str, rank: int, rounds: int, say: Say) -> Figures:
     itemsize = sums.matrix.element_size()
     figures: dict[str, Any] = {}
     for name, side, stack in sums.sides:
-        tiles = {str(one): one for one in candidates(side.map, itemsize)}
+        tiles = {str(one): one for one in candidates(side.form.map, itemsize)}
         say(f"{name}: {len(tiles)} launches")
         calls = {label: partial(side.run, sums.matrix, stack, one) for label, one in tiles.items()}
         _, shares = _shares(sums, calls, rounds)
         best = max(shares, key=lambda label: shares[label])
         one = tiles[best]
-        key = (side.map.sources, len(side.map.results), itemsize)
+        key = (side.form.map.sources, len(side.form.map.results), itemsize)
         figures[f"{name}_share"] = shares[best]
         figures[f"{name}_shares"] = shares
         figures[f"{name}_measured"] = f"{key}: Tile({one.rows}, {one.cols}, {one.warps}, {one.ahead}),"
