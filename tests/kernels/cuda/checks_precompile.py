@@ -133,14 +133,11 @@ def test_numbers_in_tuples_are_part_of_what_is_asked(compilations, monkeypatch):
     assert compilations == [True]
 
 
-KERNELS = ("deadly", "...long"), ("json", "..."), ("deadly", "")
-"""Modules and texts of kernels, the longest first: one process compiles them in this order."""
-
-
 def test_what_cannot_be_planned_or_compiled_is_left_to_its_launch(tmp_path, monkeypatch):
     (tmp_path / "deadly.py").write_text("import os\nos._exit(9)\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    kernels = [Kernel(module, False, text, "nothing", "{}") for module, text in KERNELS]
+    texts = {"deadly": "...long", "json": "..."}  # of kernels, compiled by one process, the longest first
+    kernels = [Kernel(module, False, text, "nothing", "{}") for module, text in (*texts.items(), ("deadly", ""))]
     monkeypatch.setattr(precompile, "_record_kernels", lambda calls, keep: list(map(keep, kernels)))
     with pytest.warns(UserWarning, match="3 kernels are left to their launches; deadly.nothing: the compiler ended"):
         failed = compile_ahead([], processes=1).failed
