@@ -168,9 +168,8 @@ def test_a_mutilated_text_is_left_to_the_command_or_judged_alike(judge, small_fi
 
 
 def test_what_the_page_does_not_read_is_left_to_the_command(judge):
-    answers = judge(
-        ["", "nothing", '{"a": 1}', "{", '{"n": [2, 2], "m": 1, "u": []}', "# ring: Q(i)\nm1 = a11 b11\nc11 = m1"]
-    )
+    texts = ["", "nothing", '{"a": 1}', "{", '{"n": [2, 2], "m": 1, "u": []}', "# ring: Q(i)\nm1 = a11 b11\nc11 = m1"]
+    answers = judge([*texts, "m1 = a11 b11\nm2 = a21 b11\nm3 = a22 b21\nc11 = m1\nc21 = m2 + m3"])  # names no target
     assert [answer["ok"] for answer in answers] == [None] * len(answers)
     assert all(answer["headline"] for answer in answers)
 

@@ -325,7 +325,7 @@
       output.terms = value.terms;
     }
     if (!products.length || !(outputs.size || wanted)) refuse(`no products and outputs found; ${USE_COMMAND}`);
-    return { format: "equations", declared, candidates: layouts(products, outputs, wanted, declared) };
+    return { format: "equations", declared, unnamed: !wanted, candidates: layouts(products, outputs, wanted, declared) };
   }
 
   const BLOCK = /^([abcABC])(?:_?([1-9])([1-9])|_([1-9]\d{0,2})_([1-9]\d{0,2})|\[([1-9]\d{0,2}),([1-9]\d{0,2})\])$/;
@@ -557,7 +557,15 @@
 
   const subject = (one) => `${one.target.name} rank ${one.factors[0].length}`;
 
-  function judge({ format, declared, candidates }) {
+  // Whether every block of A, B and C that the target has occurs in a product.
+  function complete({ target, factors }) {
+    return [target.a, target.b, target.c].every((cells, f) => {
+      const met = new Set(factors[f].flatMap((row) => [...row.keys()]));
+      return cells.every((held, place) => !held || met.has(place));
+    });
+  }
+
+  function judge({ format, declared, unnamed, candidates }) {
     const tried = candidates.map((one) => check(one, one.ring.modulus));
     const holding = (place, ring, only) => ({
       ok: true,
@@ -572,6 +580,7 @@
     if (binary >= 0 && !declared) return holding(binary, "Z2", true);
     const nearest = tried.reduce((best, result, at) => (result.wrong < tried[best].wrong ? at : best), 0);
     const [one, result] = [candidates[nearest], tried[nearest]];
+    if (unnamed && !complete(one)) refuse(`blocks are absent and no target is named; ${USE_COMMAND}`);
     const mod2 = one.ring.modulus
       ? ""
       : overZ2[nearest] && !overZ2[nearest].wrong
