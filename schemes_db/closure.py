@@ -33,6 +33,12 @@ BoolArray = npt.NDArray[np.bool_]
 
 RINGS = ("Z", "ZT", "Z2", "Q")
 
+MORE: tuple[Shape, ...] = tuple((m, k, n) for m, k, n in product((1, 2, 3, 4), repeat=3))
+"""By how much longer blocks are so along m, k and n, the least first."""
+
+MOST_CUBES = 27
+"""Schemes of formats with a larger product of the sides have blocks longer by 1 only: more gained nothing."""
+
 UNKNOWN = 1 << 20
 """In place of the rank of a format beyond BOARD_SIDE."""
 
@@ -61,10 +67,11 @@ def _ways_along(scheme: Scheme, axis: int) -> _Ways:
 
 
 class BlockCounts:
-    """Numbers of inner products by kind, of a scheme with groups, for blocks of two sizes that differ by 1.
+    """Numbers of inner products by kind, of a scheme with groups, for blocks of two sizes along each axis.
 
-    A kind is six numbers: an inner product of it has, for smaller blocks of s along an axis, the length g s + x there,
-    with g the size of the group if that is its axis, else 1, and x the number of longer products or 0 or 1.
+    A kind is six numbers: an inner product of it has, for smaller blocks of s and others of s + d along an axis, the
+    length g s + x d there, with g the size of the group if that is its axis, else 1, and x the number of longer
+    products or 0 or 1.
     """
 
     def __init__(self, scheme: Scheme, ways: Sequence[_Ways], groups: tuple[Group, ...]) -> None:
@@ -107,15 +114,20 @@ class BlockCounts:
             pieces.append((counts[mine[first]], mine[first]))
         return pieces
 
-    def lower(self, ranks: IntArray) -> Iterator[tuple[Shape, Sizes]]:
-        """Lower the ranks of all formats that the scheme makes; yield each with the sizes of the blocks."""
+    def lower(self, ranks: IntArray, more: Shape) -> Iterator[tuple[Shape, Sizes]]:
+        """Lower the ranks of all formats that the scheme makes; yield each with the sizes of the blocks.
+
+        Longer blocks are so by `more` along m, k and n.
+        """
         blocks = self._blocks
         smaller = np.array(list(product(*(range(1, BOARD_SIDE // count + 1) for count in blocks))))
-        lengths = smaller * self.kinds[:, None, :3] + self.kinds[:, None, 3:]
+        lengths = smaller * self.kinds[:, None, :3] + self.kinds[:, None, 3:] * np.array(more)
         inside = np.minimum(lengths, BOARD_SIDE)
         inner = np.where((lengths <= BOARD_SIDE).all(axis=2), ranks[tuple(np.moveaxis(inside, 2, 0))], UNKNOWN)
         for larger, (counts, ways) in zip(self._larger, self._pieces, strict=True):
-            formats = smaller * blocks + larger
+            if any(one > 1 and not count for one, count in zip(more, larger, strict=True)):
+                continue  # the same as with 1
+            formats = smaller * blocks + larger * more
             fits = np.flatnonzero((formats <= BOARD_SIDE).all(axis=1))
             if not len(fits):
                 continue
@@ -127,13 +139,13 @@ class BlockCounts:
                 shape, rank = in_order(formats[fits[place]].tolist()), int(reached[place])
                 if rank < ranks[shape]:
                     lower(ranks, shape, rank)
-                    yield shape, self._sizes(int(ways[best[place]]), smaller[fits[place]])
+                    yield shape, self._sizes(int(ways[best[place]]), smaller[fits[place]], more)
 
-    def _sizes(self, way: int, smaller: IntArray) -> Sizes:
+    def _sizes(self, way: int, smaller: IntArray, more: Shape) -> Sizes:
         places = np.unravel_index(way, [len(one.longer) for one in self._ways])
         m, k, n = (
-            tuple((int(size) + one.longer[place]).tolist())
-            for one, place, size in zip(self._ways, places, smaller, strict=True)
+            tuple((int(size) + one.longer[place] * longer).tolist())
+            for one, place, size, longer in zip(self._ways, places, smaller, more, strict=True)
         )
         return m, k, n
 
@@ -195,9 +207,11 @@ class Closure:
                     if (name, groups) not in self._counts:
                         self._counts[name, groups] = BlockCounts(scheme, ways, groups)
             for (name, groups), counts in self._counts.items():
-                for shape, sizes in counts.lower(self.ranks):
-                    self._found[shape] = Recipe.of(name, self._outers[name][0], sizes, groups)
-                    changed = True
+                scheme = self._outers[name][0]
+                for more in MORE[: 1 if np.prod(scheme.target.shape) > MOST_CUBES else None]:
+                    for shape, sizes in counts.lower(self.ranks, more):
+                        self._found[shape] = Recipe.of(name, scheme, sizes, groups)
+                        changed = True
             add_sums_and_products(self.ranks)
         return self._needed()
 
