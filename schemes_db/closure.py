@@ -1,7 +1,8 @@
 """Recipes for all formats up to 16 x 16 x 16: every scheme on blocks of two sizes, with groups of products.
 
 For a scheme and a choice of groups, `BlockCounts` has the numbers of inner products of each kind for all ways to make
-some blocks longer by 1; their ranks for all sizes of the smaller block are then one matrix product.
+some blocks longer; their ranks for all sizes of the smaller block, and by how much others are longer, are then one
+matrix product.
 """
 
 from __future__ import annotations
