@@ -36,10 +36,10 @@ def test_turns_share_the_time_out_by_priority():
 def test_priority_is_what_the_best_known_rank_takes_from_the_mean_gap():
     with Catalog.in_memory() as catalog:
         kept = kept_ranks(catalog, Z)
-    (gap,) = gaps(kept, Z, [Target.general(5, 6, 8)])
+    (gap,) = gaps(kept, Z, [Target.general(5, 6, 7)])
     before, known = composed_ranks(kept, 16), {shape: best_known(Target.general(*shape), Z).rank for shape in board()}
     for influence, rank in ((gap.one, gap.rank - 1), (gap.all, gap.known)):
-        after = composed_ranks({**kept, (5, 6, 8): rank}, 16)
+        after = composed_ranks({**kept, (5, 6, 7): rank}, 16)
         fallen = {shape: int(before[shape] - after[shape]) for shape in known}
         assert influence.cells == sum(fall > 0 for fall in fallen.values()) > 5
         assert influence.points == pytest.approx(100 * np.mean([fall / known[s] for s, fall in fallen.items()]))
