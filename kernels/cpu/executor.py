@@ -17,10 +17,7 @@ from .workspace import Arena, Pool, aligned, empty_aligned, shared_pool
 
 
 class Core(ABC):
-    """Computes one product of matrices of known, nonzero sizes in a given arena; its cost is known.
-
-    One that can compute the sums of B separately has `prepare`, whose result its `run` takes as `right`: see `Level`.
-    """
+    """Computes one product of matrices of known, nonzero sizes in a given arena; its cost is known."""
 
     def workspace(self, threads: int) -> int:
         """Return the bytes taken from the arena when run with so many threads."""
@@ -36,6 +33,22 @@ class Core(ABC):
     @abstractmethod
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         """Return the cost of `times` runs, without seconds; `prepared`: the sums of B exist already."""
+
+
+class PreparingCore(Core):
+    """A core that can compute the sums of B separately from the product."""
+
+    @abstractmethod
+    def prepare(self, b: Matrix, threads: int) -> Any:
+        """Compute the sums of B in newly allocated memory; the result has `nbytes`.
+
+        Raises:
+            PlanError: this core stores no sums.
+        """
+
+    @abstractmethod
+    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: Any | None = None) -> None:
+        """See `Core.run`. `right` is the result of `prepare`; if given, b is not read."""
 
 
 def copy_bytes(request: Request) -> tuple[int, int, int]:
@@ -110,9 +123,9 @@ class MatrixExecutor:
         """
         if self.request.layouts[1] is Layout.SCATTERED or stored(b).shape != (self.request.k, self.request.n):
             raise PlanError(f"a prepared operand of {self.request} is one contiguous matrix, not {b.shape}")
-        if (prepare := getattr(self._core, "prepare", None)) is None:
+        if not isinstance(self._core, PreparingCore):
             raise PlanError(f"the plan for {self.request} keeps no sums of B")
-        sums = prepare(stored(b), self.threads)
+        sums = self._core.prepare(stored(b), self.threads)
         return PreparedOperand(b, sums, sums.nbytes)
 
     def run(self, a: Any, b: Any, out: Any = None) -> Any:
@@ -155,10 +168,10 @@ class MatrixExecutor:
         layouts = self.request.layouts
         a, b = (_gathered(x, layout, arena) for x, layout in ((a, layouts[0]), (b, layouts[1])))
         given, out = out, arena.array(out.shape, out.dtype) if layouts[2] is Layout.SCATTERED else out
-        if sums is None:
-            core.run(a, b, out, arena, self.threads)
+        if sums is not None and isinstance(core, PreparingCore):
+            core.run(a, b, out, arena, self.threads, sums)
         else:
-            core.run(a, b, out, arena, self.threads, sums)  # type: ignore[call-arg]  # it has `prepare`
+            core.run(a, b, out, arena, self.threads)
         if given is not out:
             given[...] = out
 

@@ -13,7 +13,7 @@ from ...schemes_db.symmetry import Triangle
 from ..arrays import Matrix, Sizes
 from ..planning.strategy import Stage
 from ..request import Layout, Request
-from .executor import Core
+from .executor import PreparingCore
 from .grouped import Groups
 from .leaf import Leaf
 from .partition import CpuMethod, Partition
@@ -34,7 +34,7 @@ class Right:
     nbytes: int
 
 
-class Level(Core):
+class Level(PreparingCore):
     """A program level, and all levels below it.
 
     The method selects how sums and products are stored (`Slabs`, `Buffers` or `Groups`), and which threads run the
