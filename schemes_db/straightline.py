@@ -107,9 +107,9 @@ def _shared(sums: list[Sum], fresh: int, cse: bool) -> tuple[list[Sum], list[Op]
     if not cse:
         return sums, ops, fresh
     holders: dict[Pair, set[int]] = {}
-    # A pair that several sums contain is queued once, with the number of these sums. The number only falls afterwards:
-    # a pair whose entry states too many is queued again. Of equally frequent pairs that of the lowest ids is taken:
-    # the choice must not depend on the order of insertion.
+    # A pair that several sums contain is queued once, with the number of these sums. Later that number can only fall:
+    # a pair that is taken from the queue with a number that is too large goes back with the right one. Of equally
+    # frequent pairs the one with the lowest ids comes first, so that the choice does not depend on insertion order.
     queue: list[tuple[int, Pair]] = []
 
     def pairs(row: int, ids: Iterable[int]) -> Iterable[Pair]:

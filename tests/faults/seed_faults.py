@@ -1,7 +1,7 @@
 """Check that the fast suite finds the faults of faults.toml: `python tests/faults/seed_faults.py [FILE...]`.
 
-Each is made in a copy of the project, one at a time, and its tests run there: it is found if a test fails or crashes.
-First they must all pass in the copy as it is. FILEs choose the faults of some files. Exits 1 if a fault is not found.
+One fault at a time is made in a copy of the project, and its tests run there; it is found if one of them fails or
+crashes. First they must all pass without faults. FILEs choose the faults of some files. Exits 1 if one is not found.
 """
 
 import os
