@@ -7,6 +7,7 @@ the Frobenius norm 2.5e-7, the vendor's strict product 1.6e-6.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,14 +34,25 @@ ROUNDING, LOST = 2.0**-22, 2.0**-25
 ALIGNED = 8
 """Elements of float16 that rows of pairs are multiples of, as the tensor memory accelerator requires."""
 
-BLOCK = (32, 128)
-"""Rows and columns of a matrix that one program splits."""
+BLOCKS = (32, 128), (64, 64)
+"""Rows and columns of A, and of B, that one program splits: more columns of B would take more registers than there are.
+"""
 
 INFINITE = 0x7F800000
 """Bits of infinity in float32."""
 
 LONG = 1024
 """Maximum elements of a line per program in `largest_bits` and `line_sums`."""
+
+SPAN, PARTS = 256, 8
+"""Elements of a line that one program of `largest_bits` reads where those of a line are not adjacent: of fewer lines
+programs would be too few. More parts than the second are joined first: scaling reads all of them per program."""
+
+FOLDED = (16, 64)
+"""Rows and columns of partial sums that one program of `fold_sums` adds."""
+
+LINES, ALONG, SIZE = 64, 64, 1024
+"""Lines per program of `check`, elements of a line that it reads together, and weights."""
 
 
 def pitch_of(cols: int) -> int:
@@ -49,18 +61,23 @@ def pitch_of(cols: int) -> int:
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """A matrix as the sum of two of float16, its lines (rows of A, columns of B) scaled by powers of two.
+class ScaledLines:
+    """A matrix in one or two parts of float16, its lines (rows of A, columns of B) scaled by powers of two.
 
-    `stack`: the higher and the lower part, (2, rows, cols), rows `pitch_of(cols)` elements apart. `shifts`: the
-    exponents of the lines. `largest`: bits of the largest magnitudes of parts of each line, int32 (parts, lines).
-    `across`: sums of the scaled magnitudes over the lines of a tile, (tiles, k).
+    `stack`: the parts, (parts, rows, cols), rows `pitch_of(cols)` elements apart; of two the higher one is the first.
+    `shifts`: the exponents of the lines, int32. `sums` of the scaled magnitudes of each line, and `weights` (k) of
+    those across the lines: by tiles, (tiles, lines) and (tiles, k), until they are folded.
     """
 
     stack: Tensor
     shifts: Tensor
-    largest: Tensor
-    across: Tensor
+    sums: Tensor
+    weights: Tensor
+
+    @property
+    def values(self) -> Tensor:
+        """The first part."""
+        return self.stack[0]
 
 
 def pairs_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tensor:
@@ -79,20 +96,27 @@ def pairs_product(a: Tensor, b: Tensor, out: Tensor, tile: Tile = TILE) -> Tenso
         found = _product(a, b, out, tile)
         if a.is_meta:
             return out
-        largest, lost = found.tolist()
-        raise_for(largest, 0)
-        if lost:
-            raise_for(*_product(a, b, out, tile, balance(a, b)).tolist())
+        lost, total = found.tolist()
+        require_finite(math.isfinite(total))
+        if lost and _product(a, b, out, tile, balance(a, b)).tolist()[0]:
+            raise PlanError(
+                'entries along k are too far apart for precision="fp32-accurate", whatever powers of two scale columns '
+                "of a and rows of b; leave precision away"
+            )
     return out
 
 
 def _product(a: Tensor, b: Tensor, out: Tensor, tile: Tile, along: Tensor | None = None) -> Tensor:
-    """Compute `pairs_product` with shifts along k for B, and their opposites for A; return `_found`."""
+    """Compute `pairs_product` with shifts along k for B, and their opposites for A.
+
+    Return whether a row or column of C may lose too much, and the sum of all scaled magnitudes, as one tensor.
+    """
     left = pairs_of(a, 0, None if along is None else -along)
     right = pairs_of(b, 1, along)
     multiply_pairs(left.stack, right.stack, out.unsqueeze(0), (left.shifts, right.shifts), tile)
     # The kernels of the check are queued after the product, which runs meanwhile.
-    return _found(left, right)
+    flag = loses(folded(left), folded(right), ROUNDING)
+    return torch.stack((flag[0].float(), left.sums.sum() + right.sums.sum()))
 
 
 def balance(a: Tensor, b: Tensor) -> Tensor:
@@ -101,27 +125,76 @@ def balance(a: Tensor, b: Tensor) -> Tensor:
     return (of_a - of_b) >> 1
 
 
-def pairs_of(x: Tensor, axis: int, along: Tensor | None = None) -> Pairs:
-    """Return the pairs of A (axis 0, a scale for each row) or of B (axis 1, a scale for each column).
+def pairs_of(x: Tensor, axis: int, along: Tensor | None = None) -> ScaledLines:
+    """Return the pairs of A (axis 0, a scale for each row) or of B (1, one for each column); see `scale_lines`."""
+    return scale_lines(x, axis, stack_of_pairs(x, 1, *x.shape), BLOCKS[axis], along)
 
-    `along`: exponents (int32) of further powers of two along k, for entries that are finite.
+
+def scale_lines(
+    x: Tensor,
+    axis: int,
+    stack: Tensor,
+    block: tuple[int, int],
+    along: Tensor | None = None,
+    shifts: Tensor | None = None,
+) -> ScaledLines:
+    """Scale the rows (axis 0) or columns (axis 1) of x, and round them to the one or two parts of `stack`.
+
+    A program has `block` rows and columns. `along`: exponents (int32) of further powers of two along k, for entries
+    that are finite. `shifts`: where the exponents of the lines are stored.
     """
     from .float16_pairs_kernel import split_pairs
 
     rows, cols = x.shape
     lines, inner = x.shape[axis], x.shape[1 - axis]
-    largest = largest_of(x, axis, along)
-    stack = stack_of_pairs(x, 1, rows, cols)
-    grid = (-(-rows // BLOCK[0]), -(-cols // BLOCK[1]))
-    across, shifts = x.new_empty((grid[axis], inner)), torch.empty(lines, dtype=torch.int32, device=x.device)
+    largest = largest_of(x, axis, along, LONG if x.stride(1 - axis) == 1 else SPAN)
+    if largest.shape[0] > PARTS:
+        largest = largest.amax(0, keepdim=True)
+    grid = (-(-rows // block[0]), -(-cols // block[1]))
+    if shifts is None:
+        shifts = torch.empty(lines, dtype=torch.int32, device=x.device)
+    weights, sums = x.new_empty((grid[axis], inner)), x.new_empty((grid[1 - axis], lines))
     starter(split_pairs, grid, x)(
-        *(x, x if along is None else along, largest, shifts, stack[0], stack[1], across, across),
+        *(x, x if along is None else along, largest, shifts, stack[0], stack[-1], weights, sums),
         *(rows, cols, x.stride(0), x.stride(1), stack.stride(1), largest.shape[0]),
-        **{"AXIS": axis, "SHIFTED": along is not None, "LOW": True},
-        **{"TOP": TOP, "MOST": MOST_SHIFT, "M": BLOCK[0], "N": BLOCK[1]},
+        **{"AXIS": axis, "SHIFTED": along is not None, "LOW": len(stack) == 2},
+        **{"TOP": TOP, "MOST": MOST_SHIFT, "M": block[0], "N": block[1]},
         num_warps=4,
     )
-    return Pairs(stack, shifts, largest, across)
+    return ScaledLines(stack, shifts, sums, weights)
+
+
+def folded(made: ScaledLines, into: tuple[Tensor, Tensor] | None = None) -> ScaledLines:
+    """Return scaled lines with the sums of all tiles added up, stored in these `sums` and `weights`."""
+    from .float16_pairs_kernel import fold_sums
+
+    (tiles, lines), (across, inner) = made.sums.shape, made.weights.shape
+    sums, weights = into or (made.sums.new_empty(lines), made.sums.new_empty(inner))
+    starter(fold_sums, (-(-max(lines, inner) // FOLDED[1]), 2), made.sums)(
+        *(made.weights, weights, made.sums, sums, across, inner, tiles, lines),
+        **{"ROWS": FOLDED[0], "SIZE": FOLDED[1]},
+        num_warps=4,
+    )
+    return ScaledLines(made.stack, made.shifts, sums, weights)
+
+
+def loses(left: ScaledLines, right: ScaledLines, rounding: float) -> Tensor:
+    """Return a flag (1,) int32: whether a row or column of C may lose too much, or an entry is not finite.
+
+    An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
+    a row or column that must not exceed `rounding` times the same row or column of |A| |B|. Both are folded.
+    """
+    from .float16_pairs_kernel import check
+
+    (m, k), n = left.values.shape, right.values.shape[1]
+    flag = torch.zeros(1, dtype=torch.int32, device=left.stack.device)
+    starter(check, (-(-max(m, n) // LINES), 2), flag)(
+        *(left.values, right.values, left.sums, right.sums, left.weights, right.weights, flag),
+        *(m, k, n, left.stack.stride(1), right.stack.stride(1)),
+        **{"LOST": LOST, "ROUNDING": rounding, "LINES": LINES, "ALONG": ALONG, "SIZE": SIZE},
+        num_warps=4,
+    )
+    return flag
 
 
 def largest_of(x: Tensor, axis: int, along: Tensor | None = None, span: int = LONG) -> Tensor:
@@ -192,47 +265,20 @@ def by_lines(
 
 
 def line_sums_of(
-    x: Tensor, axis: int, shifts: Tensor | None, *weights: Tensor, along: bool = False, span: int = LONG, block: int = 1
+    x: Tensor, axis: int, shifts: Tensor, weights: Sequence[Tensor] = (), span: int = LONG, block: int = 1
 ) -> list[Tensor]:
-    """Return sums of magnitudes of parts of each row (axis 0) or column (1), plain and with weights: (parts, lines).
+    """Return sums of scaled magnitudes of parts of each row (axis 0) or column (1): (parts, lines).
 
-    `shifts`: exponents of powers of two by line, or (`along`) by element of a line; for `weights` see `line_sums`.
+    `shifts`: exponents of powers of two by element of a line; with `weights`, see `line_sums`, by line, and three sums.
     """
     from .float16_pairs_kernel import line_sums
 
-    spare = [x] * (2 - len(weights))
-    given, results = [x if shifts is None else shifts, *weights, *spare], [torch.float32] * (1 + len(weights))
-    constants = {"SHIFTED": 0 if shifts is None else 1 + along, "WEIGHTS": len(weights)}
-    return by_lines(line_sums, x, axis, given, results, span, block, spare=spare, **constants)
+    spare = [] if weights else [x] * 2
+    given, results = [shifts, *weights, *spare], [torch.float32] * (1 + len(weights))
+    return by_lines(line_sums, x, axis, given, results, span, block, spare=spare, WEIGHTED=bool(weights))
 
 
-def _found(left: Pairs, right: Pairs) -> Tensor:
-    """Return the bits of the largest magnitude (int32), and the number of rows and columns of C that may lose too much.
-
-    An element of C loses at most LOST (sum|a| + sum|b|) over k, of scaled a and b, by entries far below the largest: in
-    a row or column that must not exceed ROUNDING |A| |B|. All are the scaled higher parts, below 2^TOP.
-    """
-    from .float16_pairs_kernel import verdict
-
-    # Sums over k of |a| and |b|, and of |A| |B| over columns and over rows, by row and column of C.
-    of_rows = line_sums_of(left.stack[0], 0, None, right.across.sum(0))
-    of_cols = line_sums_of(right.stack[0], 1, None, left.across.sum(0))
-    found = torch.empty(2, dtype=torch.int32, device=left.shifts.device)
-    starter(verdict, (1,), left.shifts)(
-        *(found, *of_rows, left.largest, *of_cols, right.largest),
-        *(left.stack.shape[1], right.stack.shape[2], left.largest.shape[0]),
-        **{"LOST": LOST, "ROUNDING": ROUNDING, "SIZE": LONG},
-        num_warps=8,
-    )
-    return found
-
-
-def raise_for(largest: int, lost: int) -> None:
-    """Raise PlanError if the largest magnitude, as bits, is not finite, or `lost` rows or columns lose too much."""
-    if largest >= INFINITE:
+def require_finite(finite: bool) -> None:
+    """Raise PlanError unless all entries are finite."""
+    if not finite:
         raise PlanError('a or b holds an infinity or NaN; precision="fp32-accurate" needs finite entries')
-    if lost:
-        raise PlanError(
-            'entries along k are too far apart for precision="fp32-accurate", whatever powers of two scale columns of '
-            "a and rows of b; leave precision away"
-        )

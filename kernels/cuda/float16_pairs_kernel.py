@@ -67,9 +67,9 @@ def split_pairs(
     """Split x 2^shift = high + low in float16; a shift for each row (AXIS 0) or column (AXIS 1) of x (rows, cols).
 
     SHIFTED: another one is added for each element along a line. Shifts are computed from `largest` (see `shift_of`)
-    and stored. Rows of `high` and `low` are `pitch` elements apart. `across` are the sums of the scaled magnitudes of a
-    tile along AXIS: (row tiles, cols) for AXIS 0, (column tiles, rows) for AXIS 1. Without LOW the lower part is not
-    stored, but the sums of a tile along its lines: `sums` (column tiles, rows) for AXIS 0, (row tiles, cols) for 1.
+    and stored. Rows of `high` and `low` are `pitch` elements apart; without LOW the lower part is not stored. Sums of
+    the scaled magnitudes of a tile: `across` along AXIS, (row tiles, cols) for AXIS 0, (column tiles, rows) for 1, and
+    `sums` along its lines, (column tiles, rows) for AXIS 0, (row tiles, cols) for 1.
     """
     row = tl.program_id(0) * M + tl.arange(0, M)
     col = tl.program_id(1) * N + tl.arange(0, N)
@@ -89,8 +89,7 @@ def split_pairs(
         power = power + tl.expand_dims(more, AXIS)
     value = times_power(value, power)
     tl.store(across + of_along * length + along, tl.sum(tl.abs(value), AXIS), mask=along < length)  # [N] or [M]
-    if not LOW:
-        tl.store(sums + of_line * lines + line, tl.sum(tl.abs(value), 1 - AXIS), mask=line < lines)  # [M] or [N]
+    tl.store(sums + of_line * lines + line, tl.sum(tl.abs(value), 1 - AXIS), mask=line < lines)  # [M] or [N]
     head = value.to(tl.float16)
     place = i.to(tl.int64) * pitch + j
     tl.store(high + place, head, mask=inside)  # [M, N]
@@ -109,18 +108,17 @@ def line_shifts(largest, shifts, lines, parts, TOP: tl.constexpr, MOST: tl.const
 @triton.jit
 def line_sums(
     x, shifts, weights, block_weights, plain, weighted, by_blocks, lines, length, line_step, along_step, span, block,
-    SHIFTED: tl.constexpr, WEIGHTS: tl.constexpr, LINES: tl.constexpr, ALONG: tl.constexpr,
+    WEIGHTED: tl.constexpr, LINES: tl.constexpr, ALONG: tl.constexpr,
 ):  # fmt: skip
-    """Compute sums of |x| over `span` elements of every line of a matrix; see `largest_bits`.
+    """Compute sums of |x| 2^shift over `span` elements of every line of a matrix; see `largest_bits`.
 
-    SHIFTED: of |x| 2^shift, with a shift for each line (1) or for each element along a line (2); 0: without.
-    WEIGHTS: 1: also the sums of products with `weights` (length); 2: also with `block_weights` (blocks, length),
-    which apply to blocks of `block` lines each.
+    With a shift for each element along a line; WEIGHTED: for each line, and also the sums of products with `weights`
+    (length) and with `block_weights` (blocks, length), which apply to blocks of `block` lines each.
     """
     line = tl.program_id(0) * LINES + tl.arange(0, LINES)
     first = tl.program_id(1) * span
     last = tl.minimum(first + span, length)
-    if SHIFTED == 1:
+    if WEIGHTED:
         shift = tl.load(shifts + line, mask=line < lines, other=0)[:, None]  # [LINES, 1]
     one = tl.zeros((LINES, ALONG), tl.float32)
     other = tl.zeros((LINES, ALONG), tl.float32)
@@ -131,81 +129,105 @@ def line_sums(
         inside = (line < lines)[:, None] & (along < last)[None, :]
         place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
         value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))  # [LINES, ALONG]
-        if SHIFTED == 1:
+        if WEIGHTED:
             value = times_power(value, shift)
-        if SHIFTED == 2:
-            value = times_power(value, tl.load(shifts + along, mask=along < last, other=0)[None, :])  # [1, ALONG]
-        one += value
-        if WEIGHTS:
             other += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
-        if WEIGHTS == 2:
             heavy = block_weights + (line // block)[:, None] * length + along[None, :]
             third += value * tl.load(heavy, mask=inside, other=0.0)  # [LINES, ALONG]
+        else:
+            value = times_power(value, tl.load(shifts + along, mask=along < last, other=0)[None, :])  # [1, ALONG]
+        one += value
     at = tl.program_id(1) * lines + line
     tl.store(plain + at, tl.sum(one, 1), mask=line < lines)  # [LINES]
-    if WEIGHTS:
+    if WEIGHTED:
         tl.store(weighted + at, tl.sum(other, 1), mask=line < lines)  # [LINES]
-    if WEIGHTS == 2:
         tl.store(by_blocks + at, tl.sum(third, 1), mask=line < lines)  # [LINES]
 
 
 @triton.jit
-def _total(sums, largest, lines, parts, SIZE: tl.constexpr):
-    """Return the sum of `sums` (parts, lines), the number of lines with a nonzero entry, and the largest bits."""
-    total = tl.zeros((SIZE,), tl.float32)
-    some = tl.zeros((SIZE,), tl.int32)
-    most = tl.zeros((SIZE,), tl.int32)
-    # total, some and most: by line modulo SIZE, over the first `start` lines.
-    for start in range(0, lines, SIZE):
-        line = start + tl.arange(0, SIZE)
-        bits = tl.zeros((SIZE,), tl.int32)
-        # bits: the largest of the first `part` parts of each line.
-        for part in range(parts):
-            total += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
-            bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))  # [SIZE]
-        some += (bits > 0).to(tl.int32)
-        most = tl.maximum(most, bits)
-    return tl.sum(total, 0), tl.sum(some, 0), tl.max(most, 0)
+def _fold(parts, sums, count, length, first, ROWS: tl.constexpr, SIZE: tl.constexpr):
+    """Store the sums over rows of `parts` (count, length), from element `first` on."""
+    at = first + tl.arange(0, SIZE)
+    row = tl.arange(0, ROWS)
+    total = tl.zeros((ROWS, SIZE), tl.float32)
+    # total: by element and row modulo ROWS, the sums over the first `start` rows.
+    for start in range(0, count, ROWS):
+        one = start + row
+        place = one.to(tl.int64)[:, None] * length + at[None, :]
+        total += tl.load(parts + place, mask=(one < count)[:, None] & (at < length)[None, :], other=0.0)  # [ROWS, SIZE]
+    tl.store(sums + at, tl.sum(total, 0), mask=at < length)  # [SIZE]
 
 
 @triton.jit
-def _lost_too_much(
-    sums, weighted, largest, lines, parts, other_sum, others, LOST: tl.constexpr, ROUNDING: tl.constexpr,
-    SIZE: tl.constexpr,
+def fold_sums(
+    across, weights, parts, sums, across_count, inner, parts_count, lines, ROWS: tl.constexpr, SIZE: tl.constexpr,
 ):  # fmt: skip
-    """Return the number of nonzero lines that may lose more than ROUNDING of their weighted sum."""
-    count = tl.zeros((SIZE,), tl.int32)
-    # count: by line modulo SIZE, the number among the first `start` lines.
-    for start in range(0, lines, SIZE):
-        line = start + tl.arange(0, SIZE)
-        bits = tl.zeros((SIZE,), tl.int32)
-        one = tl.zeros((SIZE,), tl.float32)
-        other = tl.zeros((SIZE,), tl.float32)
-        # one, other and bits: of the first `part` parts of each line.
-        for part in range(parts):
-            one += tl.load(sums + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
-            other += tl.load(weighted + part * lines + line, mask=line < lines, other=0.0)  # [SIZE]
-            bits = tl.maximum(bits, tl.load(largest + part * lines + line, mask=line < lines, other=0))  # [SIZE]
-        kept = LOST * (other_sum + others * one) <= ROUNDING * other
-        count += ((bits > 0) & (kept == 0)).to(tl.int32)
-    return tl.sum(count, 0)
+    """Sum the results of the tiles of `split_pairs`: over lines to `weights` (inner), along k to `sums` (lines)."""
+    first = tl.program_id(0) * SIZE
+    if tl.program_id(1) == 0:
+        _fold(across, weights, across_count, inner, first, ROWS, SIZE)
+    else:
+        _fold(parts, sums, parts_count, lines, first, ROWS, SIZE)
 
 
 @triton.jit
-def verdict(
-    found, sums_a, weighted_a, largest_a, sums_b, weighted_b, largest_b, m, n, parts, LOST: tl.constexpr,
-    ROUNDING: tl.constexpr, SIZE: tl.constexpr,
-):  # fmt: skip
-    """Set found to the bits of the largest magnitude of A and B, and the number of lines of C that lose too much.
+def _loses(sums, weighted, total, others, LOST: tl.constexpr, ROUNDING: tl.constexpr):
+    """Return whether lines with these sums may lose more than ROUNDING of `weighted`, or hold what is not finite.
 
-    See `float16_pairs._found`. The inputs are results of `line_sums` and `largest_bits` for rows of A and columns of B.
+    `total` is the sum of the other operand, and `others` the number of its lines. A line of zeros loses nothing.
     """
-    sum_a, some_a, most_a = _total(sums_a, largest_a, m, parts, SIZE)
-    sum_b, some_b, most_b = _total(sums_b, largest_b, n, parts, SIZE)
-    rows = _lost_too_much(sums_a, weighted_a, largest_a, m, parts, sum_b, some_b, LOST, ROUNDING, SIZE)
-    cols = _lost_too_much(sums_b, weighted_b, largest_b, n, parts, sum_a, some_a, LOST, ROUNDING, SIZE)
-    tl.store(found, tl.maximum(most_a, most_b))  # one number []
-    tl.store(found + 1, tl.where((some_a > 0) & (some_b > 0), rows + cols, 0))  # one number []
+    total = total + tl.zeros_like(sums)
+    kept = (LOST * (total + others * sums) <= ROUNDING * weighted) & (total + sums < float("inf"))
+    return (kept == 0) & (sums != 0.0) & (total != 0.0)
+
+
+@triton.jit
+def _check(
+    x, line_step, along_step, sums, weights, flag, first, lines, inner, others, LOST: tl.constexpr,
+    ROUNDING: tl.constexpr, LINES: tl.constexpr, ALONG: tl.constexpr, SIZE: tl.constexpr,
+):  # fmt: skip
+    """Set the flag if one of LINES lines may lose too much: see `check`."""
+    total = tl.zeros((SIZE,), tl.float32)
+    least = tl.full((SIZE,), float("inf"), tl.float32)
+    # total and least: by element modulo SIZE, the sum and the minimum of the first `start` weights.
+    for start in range(0, inner, SIZE):
+        at = start + tl.arange(0, SIZE)
+        total += tl.load(weights + at, mask=at < inner, other=0.0)  # [SIZE]
+        least = tl.minimum(least, tl.load(weights + at, mask=at < inner, other=float("inf")))  # [SIZE]
+    line = first + tl.arange(0, LINES)
+    one = tl.load(sums + line, mask=line < lines, other=0.0)  # [LINES]
+    whole = tl.sum(total, 0)
+    bad = _loses(one, tl.min(least, 0) * one, whole, others, LOST, ROUNDING)
+    # The least weight does not show enough: the weights of all elements do, or the line loses too much.
+    last = tl.where(tl.max(bad.to(tl.int32), 0) > 0, inner, 0)
+    weighted = tl.zeros((LINES, ALONG), tl.float32)
+    # weighted: by line and element modulo ALONG, the weighted sums of the first `start` elements.
+    for start in range(0, last, ALONG):
+        along = start + tl.arange(0, ALONG)
+        inside = (line < lines)[:, None] & (along < last)[None, :]
+        place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
+        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))  # [LINES, ALONG]
+        weighted += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
+    bad &= _loses(one, tl.sum(weighted, 1), whole, others, LOST, ROUNDING)
+    tl.store(flag, 1, mask=tl.max(bad.to(tl.int32), 0) > 0)  # one number []
+
+
+@triton.jit
+def check(
+    a, b, sums_a, sums_b, weights_a, weights_b, flag, m, k, n, a_row, b_row, LOST: tl.constexpr, ROUNDING: tl.constexpr,
+    LINES: tl.constexpr, ALONG: tl.constexpr, SIZE: tl.constexpr,
+):  # fmt: skip
+    """Set the flag if a row or column of C may lose too much.
+
+    a (m, k) and b (k, n) are scaled float16, stored by rows; `sums` are of the magnitudes of the rows of A and columns
+    of B, `weights` (k) of those across them. The weighted sum of a line is at least its sum times the least weight;
+    elements are read only where that does not suffice. The grid is (blocks of LINES lines, 2): of A, then of B.
+    """
+    first = tl.program_id(0) * LINES
+    if tl.program_id(1) == 0:
+        _check(a, a_row, 1, sums_a, weights_b, flag, first, m, k, n, LOST, ROUNDING, LINES, ALONG, SIZE)
+    else:
+        _check(b, 1, b_row, sums_b, weights_a, flag, first, n, k, m, LOST, ROUNDING, LINES, ALONG, SIZE)
 
 
 @triton.jit

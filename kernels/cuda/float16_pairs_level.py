@@ -95,7 +95,7 @@ class PairsProduct:
             found = None if a.is_meta else self._found(a, b, largest, shifts).tolist()
         if found is None:
             return True
-        pairs.raise_for(found[0], 0)
+        pairs.require_finite(found[0] < pairs.INFINITE)
         if found[1]:
             pairs.pairs_product(a, b, out, tile)
         return not found[1]
@@ -126,7 +126,7 @@ class PairsProduct:
 
         With E = |A| |B| of the scaled matrices, an element of C has an error of the order of ROUNDING times the sum
         over products of |W| (|U| |A|) (|V| |B|): its sums over a row, the largest of all rows of blocks, are compared
-        with those of E. See `float16_pairs._found` for the loss by small entries.
+        with those of E. See `float16_pairs.loses` for the loss by small entries.
         """
         m, k, n = self.level.target.shape
         bm, bk, bn = self.blocks(a.shape[0], a.shape[1], b.shape[1])
@@ -149,7 +149,7 @@ class PairsProduct:
     @staticmethod
     def _block_sums(x: Tensor, shifts: Tensor, axis: int, span: int, blocks: int, inner: int) -> Tensor:
         """Sum scaled magnitudes over rows of a block of A (axis 1) or columns of one of B (0): (blocks, inner)."""
-        (found,) = pairs.line_sums_of(x, axis, shifts, along=True, span=span)
+        (found,) = pairs.line_sums_of(x, axis, shifts, span=span)
         return torch.nn.functional.pad(found, (0, inner - found.shape[1], 0, blocks - found.shape[0]))
 
     @staticmethod
@@ -159,7 +159,7 @@ class PairsProduct:
         """Return by row of A (axis 0) or column of B the sums of magnitudes, of E, and of the blocks that share it."""
         lines, inner = x.shape[axis], x.shape[1 - axis]
         given = weights[:inner].contiguous(), by_blocks[:, :inner].contiguous()
-        plain, exact, mixed = (one.sum(0) for one in pairs.line_sums_of(x, axis, shifts, *given, block=block))
+        plain, exact, mixed = (one.sum(0) for one in pairs.line_sums_of(x, axis, shifts, given, block=block))
         blocks = by_blocks.shape[0]
         shared = torch.nn.functional.pad(mixed, (0, blocks * block - lines)).view(blocks, block).sum(0)
         return plain, exact, shared.repeat(blocks)[:lines]

@@ -8,11 +8,9 @@ models that take torch 1.2 to 15 ms (`lcma bench gpu --device cuda --dtype tf32 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ..arrays import Tensor, torch
-from .float16_pairs import LONG, LOST, MOST_SHIFT, TOP, largest_of, pitch_of
-from .launch import on_device, starter
+from .float16_pairs import ScaledLines, folded, loses, pitch_of, scale_lines
+from .launch import on_device
 from .packed_product import PackedArithmetic
 from .stack import missing_accelerator, programs_of, rows_of
 from .tiles import GROUP as GROUP
@@ -32,33 +30,9 @@ ROUNDING = 2.0**-13
 FACTOR = 1.125
 """Bound of the error of a row or column of C relative to that of tf32: two roundings and a quarter of one, over two."""
 
-BLOCKS, WARPS = ((64, 128), (128, 64)), 4
-"""Rows and columns of A, and of B, that one program scales, and its warps. 8192 x 8192 on an H200: 0.179 and 0.198 ms;
+BLOCKS = (64, 128), (128, 64)
+"""Rows and columns of A, and of B, that one program scales. 8192 x 8192 on an H200: 0.179 and 0.198 ms;
 blocks of 32 x 128 took 0.205 and 0.252."""
-
-SPAN, PARTS = 256, 8
-"""Elements of a line that one program of `largest_bits` reads where those of a line are not adjacent: of fewer lines
-programs would be too few. More parts than the second are joined first: scaling reads all of them per program."""
-
-FOLDED = (16, 64)
-"""Rows and columns of partial sums that one program of `fold_sums` adds."""
-
-LINES, ALONG, SIZE = 64, 64, 1024
-"""Lines per program of `check`, elements of a line that it reads together, and weights."""
-
-
-@dataclass(frozen=True)
-class ScaledHalf:
-    """A matrix in float16, its lines (rows of A, columns of B) scaled by powers of two.
-
-    `values` (rows, cols), rows `pitch_of(cols)` elements apart; `shifts` the exponents of the lines, int32; `sums`
-    of the scaled magnitudes of each line, and `weights` (k) of those across the lines.
-    """
-
-    values: Tensor
-    shifts: Tensor
-    sums: Tensor
-    weights: Tensor
 
 
 def packed_bytes(k: int, n: int) -> int:
@@ -69,32 +43,30 @@ def packed_bytes(k: int, n: int) -> int:
 def packed(b: Tensor) -> Tensor:
     """Return B (k, n) of any strides, scaled, as bytes; see `unpacked`."""
     made = torch.empty(packed_bytes(*b.shape), dtype=torch.uint8, device=b.device)
+    into = unpacked(made, *b.shape)
     with on_device(b):
-        _scale(b, 1, unpacked(made, *b.shape))
+        folded(scale_lines(b, 1, into.stack, BLOCKS[1], shifts=into.shifts), (into.sums, into.weights))
     return made
 
 
-def unpacked(made: Tensor, k: int, n: int) -> ScaledHalf:
+def unpacked(made: Tensor, k: int, n: int) -> ScaledLines:
     """Return the scaled B (k, n) as views of the result of `packed`."""
     size = 2 * k * pitch_of(n)
-    values = made[:size].view(torch.float16).view(k, pitch_of(n))[:, :n]
+    stack = made[:size].view(torch.float16).view(1, k, pitch_of(n))[..., :n]
     shifts, sums, weights = made[size:].view(torch.int32).split([n, n, k])
-    return ScaledHalf(values, shifts, sums.view(torch.float32), weights.view(torch.float32))
+    return ScaledLines(stack, shifts, sums.view(torch.float32), weights.view(torch.float32))
 
 
-def scaled_rows(a: Tensor) -> ScaledHalf:
+def scaled_rows(a: Tensor) -> ScaledLines:
     """Return A (m, k) of any strides, scaled by rows."""
     m, k = a.shape
-    values = torch.empty((m, pitch_of(k)), dtype=torch.float16, device=a.device)[:, :k]
-    shifts = torch.empty(m, dtype=torch.int32, device=a.device)
-    made = ScaledHalf(values, shifts, a.new_empty(m), a.new_empty(k))
+    stack = torch.empty((1, m, pitch_of(k)), dtype=torch.float16, device=a.device)[..., :k]
     with on_device(a):
-        _scale(a, 0, made)
-    return made
+        return folded(scale_lines(a, 0, stack, BLOCKS[0]))
 
 
 def scaled_half_product(
-    a: Tensor, b: Tensor, out: Tensor, right: ScaledHalf | None = None, tile: Tile = TILE, plain: Tile = PLAIN_TILE
+    a: Tensor, b: Tensor, out: Tensor, right: ScaledLines | None = None, tile: Tile = TILE, plain: Tile = PLAIN_TILE
 ) -> None:
     """Compute out = a b in tf32 for float32 matrices (m, k) and (k, n) of any strides.
 
@@ -115,25 +87,10 @@ def scaled_half_product(
         left = scaled_rows(a)
         right = unpacked(packed(b), *b.shape) if right is None else right
         multiply_scaled(left, right, out, tile)
-        flag = torch.zeros(1, dtype=torch.int32, device=a.device)
-        check(left, right, flag)
-        multiply_plain(flag, a, b, out, plain)
+        multiply_plain(loses(left, right, ROUNDING), a, b, out, plain)
 
 
-def check(left: ScaledHalf, right: ScaledHalf, flag: Tensor) -> None:
-    """Set the flag (int32) if a row or column of C may lose too much; see `scaled_half_product`."""
-    from . import scaled_half_kernel
-
-    (m, k), n = left.values.shape, right.values.shape[1]
-    starter(scaled_half_kernel.check, (-(-max(m, n) // LINES), 2), flag)(
-        *(left.values, right.values, left.sums, right.sums, left.weights, right.weights, flag),
-        *(m, k, n, left.values.stride(0), right.values.stride(0)),
-        **{"LOST": LOST, "ROUNDING": ROUNDING, "LINES": LINES, "ALONG": ALONG, "SIZE": SIZE},
-        num_warps=4,
-    )
-
-
-def multiply_scaled(left: ScaledHalf, right: ScaledHalf, out: Tensor, tile: Tile = TILE) -> None:
+def multiply_scaled(left: ScaledLines, right: ScaledLines, out: Tensor, tile: Tile = TILE) -> None:
     """Compute out (m, n) = A B of scaled operands, in float32, on the current device."""
     from triton.tools.tensor_descriptor import TensorDescriptor
 
@@ -163,33 +120,6 @@ def multiply_plain(flag: Tensor, a: Tensor, b: Tensor, out: Tensor, tile: Tile =
         a, b, out, m, n = b.mT, a.mT, out.mT, n, m
     sizes = m, k, n, *a.stride(), *b.stride(), *out.stride(), programs
     launch(guarded_gemm, (programs,), out, (flag, a, b, out, *sizes), tile, GROUP=GROUP)
-
-
-def _scale(x: Tensor, axis: int, made: ScaledHalf) -> None:
-    """Scale and round the lines of x, rows (axis 0) or columns (1), into `made`, with its sums."""
-    from .float16_pairs_kernel import split_pairs
-    from .scaled_half_kernel import fold_sums
-
-    rows, cols = x.shape
-    lines, inner = x.shape[axis], x.shape[1 - axis]
-    largest = largest_of(x, axis, span=LONG if x.stride(1 - axis) == 1 else SPAN)
-    if largest.shape[0] > PARTS:
-        largest = largest.amax(0, keepdim=True)
-    block = BLOCKS[axis]
-    grid = (-(-rows // block[0]), -(-cols // block[1]))
-    across, parts = x.new_empty((grid[axis], inner)), x.new_empty((grid[1 - axis], lines))
-    starter(split_pairs, grid, x)(
-        *(x, x, largest, made.shifts, made.values, made.values, across, parts),
-        *(rows, cols, x.stride(0), x.stride(1), made.values.stride(0), largest.shape[0]),
-        **{"AXIS": axis, "SHIFTED": False, "LOW": False},
-        **{"TOP": TOP, "MOST": MOST_SHIFT, "M": block[0], "N": block[1]},
-        num_warps=WARPS,
-    )
-    starter(fold_sums, (-(-max(lines, inner) // FOLDED[1]), 2), x)(
-        *(across, made.weights, parts, made.sums, across.shape[0], inner, parts.shape[0], lines),
-        **{"ROWS": FOLDED[0], "SIZE": FOLDED[1]},
-        num_warps=4,
-    )
 
 
 SCALED_HALF = PackedArithmetic(

@@ -1,4 +1,4 @@
-"""Triton kernels of products in tf32 as one product of scaled float16, and of the check behind it.
+"""Triton kernels of products in tf32 as one product of scaled float16, and in tf32 itself.
 
 Imports triton: imported only to launch the kernels.
 """
@@ -9,32 +9,6 @@ import triton
 import triton.language as tl
 
 from ..codegen.triton_parts import tile_start
-
-
-@triton.jit
-def _fold(parts, sums, count, length, first, ROWS: tl.constexpr, SIZE: tl.constexpr):
-    """Store the sums over rows of `parts` (count, length), from element `first` on."""
-    at = first + tl.arange(0, SIZE)
-    row = tl.arange(0, ROWS)
-    total = tl.zeros((ROWS, SIZE), tl.float32)
-    # total: by element and row modulo ROWS, the sums over the first `start` rows.
-    for start in range(0, count, ROWS):
-        one = start + row
-        place = one.to(tl.int64)[:, None] * length + at[None, :]
-        total += tl.load(parts + place, mask=(one < count)[:, None] & (at < length)[None, :], other=0.0)  # [ROWS, SIZE]
-    tl.store(sums + at, tl.sum(total, 0), mask=at < length)  # [SIZE]
-
-
-@triton.jit
-def fold_sums(
-    across, weights, parts, sums, across_count, inner, parts_count, lines, ROWS: tl.constexpr, SIZE: tl.constexpr,
-):  # fmt: skip
-    """Sum the results of the tiles of `split_pairs`: over lines to `weights` (inner), along k to `sums` (lines)."""
-    first = tl.program_id(0) * SIZE
-    if tl.program_id(1) == 0:
-        _fold(across, weights, across_count, inner, first, ROWS, SIZE)
-    else:
-        _fold(parts, sums, parts_count, lines, first, ROWS, SIZE)
 
 
 @triton.jit
@@ -85,66 +59,6 @@ def _halved(x, M: tl.constexpr, N: tl.constexpr):
 def _power(exponent):
     """Return 2^exponent for exponents of -126 to 127."""
     return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def _loses(sums, weighted, total, others, LOST: tl.constexpr, ROUNDING: tl.constexpr):
-    """Return whether lines with these sums may lose more than ROUNDING of `weighted`, or hold what is not finite.
-
-    `total` is the sum of the other operand, and `others` the number of its lines. A line of zeros loses nothing.
-    """
-    total = total + tl.zeros_like(sums)
-    kept = (LOST * (total + others * sums) <= ROUNDING * weighted) & (total + sums < float("inf"))
-    return (kept == 0) & (sums != 0.0) & (total != 0.0)
-
-
-@triton.jit
-def _check(
-    x, line_step, along_step, sums, weights, flag, first, lines, inner, others, LOST: tl.constexpr,
-    ROUNDING: tl.constexpr, LINES: tl.constexpr, ALONG: tl.constexpr, SIZE: tl.constexpr,
-):  # fmt: skip
-    """Set the flag if one of LINES lines may lose too much: see `check`."""
-    total = tl.zeros((SIZE,), tl.float32)
-    least = tl.full((SIZE,), float("inf"), tl.float32)
-    # total and least: by element modulo SIZE, the sum and the minimum of the first `start` weights.
-    for start in range(0, inner, SIZE):
-        at = start + tl.arange(0, SIZE)
-        total += tl.load(weights + at, mask=at < inner, other=0.0)  # [SIZE]
-        least = tl.minimum(least, tl.load(weights + at, mask=at < inner, other=float("inf")))  # [SIZE]
-    line = first + tl.arange(0, LINES)
-    one = tl.load(sums + line, mask=line < lines, other=0.0)  # [LINES]
-    whole = tl.sum(total, 0)
-    bad = _loses(one, tl.min(least, 0) * one, whole, others, LOST, ROUNDING)
-    # The least weight does not show enough: the weights of all elements do, or the line loses too much.
-    last = tl.where(tl.max(bad.to(tl.int32), 0) > 0, inner, 0)
-    weighted = tl.zeros((LINES, ALONG), tl.float32)
-    # weighted: by line and element modulo ALONG, the weighted sums of the first `start` elements.
-    for start in range(0, last, ALONG):
-        along = start + tl.arange(0, ALONG)
-        inside = (line < lines)[:, None] & (along < last)[None, :]
-        place = line.to(tl.int64)[:, None] * line_step + along.to(tl.int64)[None, :] * along_step
-        value = tl.abs(tl.load(x + place, mask=inside, other=0.0).to(tl.float32))  # [LINES, ALONG]
-        weighted += value * tl.load(weights + along, mask=along < last, other=0.0)[None, :]  # [1, ALONG]
-    bad &= _loses(one, tl.sum(weighted, 1), whole, others, LOST, ROUNDING)
-    tl.store(flag, 1, mask=tl.max(bad.to(tl.int32), 0) > 0)  # one number []
-
-
-@triton.jit
-def check(
-    a, b, sums_a, sums_b, weights_a, weights_b, flag, m, k, n, a_row, b_row, LOST: tl.constexpr, ROUNDING: tl.constexpr,
-    LINES: tl.constexpr, ALONG: tl.constexpr, SIZE: tl.constexpr,
-):  # fmt: skip
-    """Set the flag if a row or column of C may lose too much.
-
-    a (m, k) and b (k, n) are scaled float16, stored by rows; `sums` are of the magnitudes of the rows of A and columns
-    of B, `weights` (k) of those across them. The weighted sum of a line is at least its sum times the least weight;
-    elements are read only where that does not suffice. The grid is (blocks of LINES lines, 2): of A, then of B.
-    """
-    first = tl.program_id(0) * LINES
-    if tl.program_id(1) == 0:
-        _check(a, a_row, 1, sums_a, weights_b, flag, first, m, k, n, LOST, ROUNDING, LINES, ALONG, SIZE)
-    else:
-        _check(b, 1, b_row, sums_b, weights_a, flag, first, n, k, m, LOST, ROUNDING, LINES, ALONG, SIZE)
 
 
 @triton.jit

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from lcma.kernels.cuda import float16_pairs as pairs
 from lcma.kernels.cuda import scaled_half, scaled_half_naive
 from lcma.kernels.cuda.combine import Combination
 from lcma.kernels.cuda.float16_pairs import pairs_product
@@ -284,6 +285,15 @@ def test_the_scaled_product_and_its_check_are_those_of_numpy(kind):
     assert again == scaled_half_naive.loses_too_much(left, right, ROUNDING)
     assert max(scaled_errors(c, a, b)[0], scaled_errors(torch.from_numpy(wanted), a, b)[0]) <= 2 * U * FACTOR
     np.testing.assert_allclose(c.numpy(), wanted, rtol=1e-3, atol=1e-5 * float(np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("kind", ["plain", "rows", "both", "dead", "outlier of a", "along k"])
+def test_the_check_of_pairs_is_that_of_numpy(kind):
+    a, b = along_k("plain") if kind == "along k" else operands(33, 47, 61, kind)
+    found = pairs.loses(*(pairs.folded(pairs.pairs_of(x, axis)) for axis, x in enumerate((a, b))), pairs.ROUNDING)
+    left, right = (scaled_half_naive.scale_lines(x.numpy(), axis)[0] for axis, x in enumerate((a, b)))
+    assert bool(found) == scaled_half_naive.loses_too_much(left, right, pairs.ROUNDING)
+    assert bool(found) or kind != "along k"
 
 
 def test_tf32_is_rounded_to_nearest():
