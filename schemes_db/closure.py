@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import groupby, permutations, product
 
 import numpy as np
@@ -151,6 +150,44 @@ class BlockCounts:
         return m, k, n
 
 
+class OuterScheme:
+    """A scheme whose products over blocks have low ranks, with groups of products if `grouped`."""
+
+    def __init__(self, scheme: Scheme, grouped: bool = True) -> None:
+        self.scheme = scheme
+        self._ways = [_ways_along(scheme, axis) for axis in range(3)]
+        self._shared = classes(scheme) if grouped else ()
+        self._counts: dict[tuple[Group, ...], BlockCounts] = {}
+
+    def lower(self, ranks: IntArray) -> Iterator[tuple[Shape, Sizes, tuple[Group, ...]]]:
+        """Lower the ranks of all formats that the scheme makes; yield each with the sizes of the blocks and the groups.
+
+        Groups are those that were the best so far for some size of equal blocks.
+        """
+        for groups in sorted({(), *self._groupings(ranks)} - set(self._counts)):
+            self._counts[groups] = BlockCounts(self.scheme, self._ways, groups)
+        for groups, counts in self._counts.items():
+            for more in MORE[: 1 if np.prod(self.scheme.target.shape) > MOST_CUBES else None]:
+                for shape, sizes in counts.lower(ranks, more):
+                    yield shape, sizes, groups
+
+    def _groupings(self, ranks: IntArray) -> set[tuple[Group, ...]]:
+        """The best groups of products for each size of equal blocks."""
+        found = set()
+        sizes = (range(1, BOARD_SIDE // count + 1) for count in self.scheme.target.shape)
+        for size in product(*sizes) if self._shared else ():
+
+            def gain(axis: str, count: int, size: tuple[int, ...] = size) -> int:
+                """The products that a group saves, for blocks of a size."""
+                place = AXES.index(axis)
+                many = min(count, BOARD_SIDE // size[place])
+                wide = tuple(side * many if i == place else side for i, side in enumerate(size))
+                return many * int(ranks[size]) - int(ranks[wide])
+
+            found.add(best_groups(self._shared, gain))
+        return found
+
+
 def find_recipes(schemes: Mapping[str, Scheme]) -> list[Recipe]:
     """The recipes that the lowest ranks need over Z, over Q, modulo 2, and of ternary schemes, from schemes by name."""
     found: dict[Recipe, None] = {}
@@ -191,45 +228,20 @@ class Closure:
             shape = in_order(scheme.target.shape)
             self._kept[shape] = min(scheme.rank, self._kept.get(shape, scheme.rank))
         self.ranks = composed_ranks(self._kept, BOARD_SIDE, ring, recipes=())
-        self._outers = {
-            name: (scheme, [_ways_along(scheme, axis) for axis in range(3)], () if ring == "ZT" else classes(scheme))
-            for name, scheme in outers.items()
-        }
+        self._outers = {name: OuterScheme(scheme, grouped=ring != "ZT") for name, scheme in outers.items()}
         self._found: dict[Shape, Recipe] = {}
-        self._counts: dict[tuple[str, tuple[Group, ...]], BlockCounts] = {}
 
     def run(self) -> list[Recipe]:
         """Repeat all constructions until nothing changes; return the recipes that the ranks need."""
         changed = True
         while changed:
             changed = False
-            for name, (scheme, ways, shared) in self._outers.items():
-                for groups in sorted({(), *self._groupings(scheme, shared)}):
-                    if (name, groups) not in self._counts:
-                        self._counts[name, groups] = BlockCounts(scheme, ways, groups)
-            for (name, groups), counts in self._counts.items():
-                scheme = self._outers[name][0]
-                for more in MORE[: 1 if np.prod(scheme.target.shape) > MOST_CUBES else None]:
-                    for shape, sizes in counts.lower(self.ranks, more):
-                        self._found[shape] = Recipe.of(name, scheme, sizes, groups)
-                        changed = True
+            for name, outer in self._outers.items():
+                for shape, sizes, groups in outer.lower(self.ranks):
+                    self._found[shape] = Recipe.of(name, outer.scheme, sizes, groups)
+                    changed = True
             add_sums_and_products(self.ranks)
         return self._needed()
-
-    def _groupings(self, scheme: Scheme, shared: Sequence[Group]) -> set[tuple[Group, ...]]:
-        """The best groups of products for each size of equal blocks."""
-        found = set()
-        sizes = (range(1, BOARD_SIDE // count + 1) for count in scheme.target.shape)
-        for m, k, n in product(*sizes) if shared else ():
-            found.add(best_groups(shared, partial(self._gain, (m, k, n))))
-        return found
-
-    def _gain(self, size: Shape, axis: str, count: int) -> int:
-        """The products that a group saves, for blocks of a size."""
-        place = AXES.index(axis)
-        many = min(count, BOARD_SIDE // size[place])
-        wide = tuple(side * many if i == place else side for i, side in enumerate(size))
-        return many * int(self.ranks[size]) - int(self.ranks[wide])
 
     def _needed(self) -> list[Recipe]:
         """The recipes of formats whose ranks sums, products and OUTERS do not reach from the ranks of the others."""

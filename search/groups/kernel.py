@@ -2,6 +2,9 @@
 
 The walk is a Metropolis walk by flips. Every product has a label, the factor by which it is in a group; changes of
 labels are moves, too, so that the cost of a state is that of disjoint groups.
+
+`lanes` look at the terms together: a lane sees every width-th one. All lanes draw the same numbers and take the same
+branches; lane 0 alone writes.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from ...schemes_db.factor import IntArray
 from ..terms.bits import accepted, below, compiled
 from ..terms.ternary_words import total_of, turn_of, turned
 from ..terms.words import Words
+from .lanes import lane, meet, voter, votes, width
 
 _ZERO, _HALF = np.uint64(0), np.uint64(32)
 _COOLING = 1024
@@ -38,34 +42,115 @@ class State(NamedTuple):
 
 
 class Costs(NamedTuple):
-    """Cost of a scheme: `rank` a product less `gains` (3, slots + 1) of groups by factor and size.
+    """Cost of a scheme over blocks, which along each side may have two sizes.
 
-    `axes` are the factors by which groups save something.
+    A product is long along a side if both of its matrices that have the side read or write a longer block; `size_of`
+    says along which.
+
+    Attributes:
+        ranks: (8,) of a product by its size.
+        gains: (8, 3, slots + 1) what groups of products of one size save, by factor and number.
+        axes: the factors by which groups save something.
+        longer: (6,) the longer blocks in factors: of U along m and k, of V along k and n, of W along m and n.
     """
 
-    rank: int
+    ranks: IntArray
     gains: IntArray
     axes: IntArray
+    longer: Words
+
+
+class Plan(NamedTuple):
+    """Steps and temperatures of a walk.
+
+    Attributes:
+        limit: the highest rank of its detour.
+        steps: the steps that cool it, at `hot` to `cold` times what a pair saves, `pair`; after `plus_after` of them
+            without a lower cost it makes a plus.
+        detour: steps of a detour (times 1 to 4), with a plus after `detour_plus`; and those of each of the `descents`
+            that it has to return.
+    """
+
+    limit: int
+    steps: int
+    plus_after: int
+    detour: int
+    detour_plus: int
+    descents: int
+    pair: float
+    hot: float
+    cold: float
 
 
 @compiled(internal=True)
-def count(s: State, f: int, value: np.uint64, grouped: bool) -> int:
-    """Return the number of terms with a factor f, of those with the label f only if `grouped`."""
+def size_of(c: Costs, u: np.uint64, v: np.uint64, w: np.uint64) -> int:
+    """Return the size of a product with these factors: 1 if it is long along m, and 2 along k, and 4 along n."""
+    long_m = (u & c.longer[0] != _ZERO) & (w & c.longer[4] != _ZERO)
+    long_k = (u & c.longer[1] != _ZERO) & (v & c.longer[2] != _ZERO)
+    long_n = (v & c.longer[3] != _ZERO) & (w & c.longer[5] != _ZERO)
+    return int(long_m) + 2 * int(long_k) + 4 * int(long_n)
+
+
+@compiled(internal=True)
+def own_size(s: State, c: Costs, t: int) -> int:
+    return size_of(c, s.x[0, t], s.x[1, t], s.x[2, t])
+
+
+@compiled(internal=True)
+def size_with(s: State, c: Costs, t: int, f: int, value: np.uint64) -> int:
+    """Return the size of a term if its factor f becomes `value`."""
+    return size_of(c, value if f == 0 else s.x[0, t], value if f == 1 else s.x[1, t], value if f == 2 else s.x[2, t])
+
+
+@compiled(internal=True)
+def sharing(s: State, f: int, value: np.uint64) -> int:
+    """Return the number of terms with a factor f."""
     total = 0
-    for t in range(s.numbers[0]):
-        total += (s.x[f, t] == value) & ((not grouped) | (s.labels[t] == f))
+    for first in range(0, s.numbers[0], width()):
+        t = first + lane()
+        total += votes(t < s.numbers[0] and s.x[f, t] == value)
     return total
 
 
 @compiled(internal=True)
+def grouped(s: State, c: Costs, f: int, value: np.uint64, size: int, i: int, j: int) -> int:
+    """Return the number of terms but i and j in the group of a factor f and a size."""
+    total = 0
+    for first in range(0, s.numbers[0], width()):
+        t = first + lane()
+        hit = t < s.numbers[0] and s.x[f, t] == value and s.labels[t] == f and t != i and t != j
+        total += votes(hit and own_size(s, c, t) == size)
+    return total
+
+
+@compiled(internal=True)
+def price(c: Costs, f: int, size: int, others: int) -> int:
+    """Return what a term of a size adds to the cost in a group of so many others."""
+    return c.ranks[size] - c.gains[size, f, others + 1] + c.gains[size, f, others]
+
+
+@compiled(internal=True)
+def other(s: State, f: int, i: int, k: int) -> int:
+    """Return the k-th of the other terms with the factor f of term i; there are more than k."""
+    for first in range(0, s.numbers[0], width()):
+        t = first + lane()
+        hit = t < s.numbers[0] and t != i and s.x[f, t] == s.x[f, i]
+        here = votes(hit)
+        if k < here:
+            return first + voter(hit, k)
+        k -= here
+    return i
+
+
+@compiled(internal=True)
 def cost_of(s: State, c: Costs) -> int:
-    total = s.numbers[0] * c.rank
-    for t in range(s.numbers[0]):
-        f, first = s.labels[t], True
-        for u in range(t):
-            first &= s.labels[u] != f or s.x[f, u] != s.x[f, t]
-        if first:
-            total -= c.gains[f, count(s, f, s.x[f, t], True)]
+    """Return the cost of all terms: the price of each in the group of those before it."""
+    total, rank = 0, s.numbers[0]
+    for t in range(rank):
+        s.numbers[0] = t
+        f, size = s.labels[t], own_size(s, c, t)
+        total += price(c, f, size, grouped(s, c, f, s.x[f, t], size, -1, -1))
+    s.numbers[0] = rank
     return total
 
 
@@ -73,17 +158,24 @@ def cost_of(s: State, c: Costs) -> int:
 def put(s: State, f: int, t: int, value: np.uint64) -> None:
     """Set a factor of a term to a value of any sign."""
     turn = turn_of(value)
-    s.x[f, t] = turned(value, turn)
-    s.signs[t] ^= turn
+    sign = s.signs[t] ^ turn
+    meet()
+    if lane() == 0:
+        s.x[f, t] = turned(value, turn)
+        s.signs[t] = sign
+    meet()
 
 
 @compiled(internal=True)
 def drop(s: State, t: int) -> None:
     """Remove a term: the last one takes its place."""
     last = s.numbers[0] - 1
-    for f in range(3):
-        s.x[f, t] = s.x[f, last]
-    s.signs[t], s.labels[t] = s.signs[last], s.labels[last]
+    meet()
+    if lane() == 0:
+        for f in range(3):
+            s.x[f, t] = s.x[f, last]
+        s.signs[t], s.labels[t] = s.signs[last], s.labels[last]
+    meet()
     s.numbers[0] = last
 
 
@@ -97,20 +189,28 @@ def odd_factor(s: State, t: int, u: int) -> int:
 
 
 @compiled(internal=True)
+def merges(s: State, t: int, u: int) -> bool:
+    """Return whether two terms share two factors, and the third ones have a sum over -1, 0, 1."""
+    f = odd_factor(s, t, u)
+    return f < 3 and turned(s.x[f, u], s.signs[t] ^ s.signs[u]) & s.x[f, t] == _ZERO
+
+
+@compiled(internal=True)
 def merge_one(s: State) -> bool:
     """Drop a term with a zero factor, or merge two that share two factors; return False if there are none."""
     for t in range(s.numbers[0]):
         if s.x[0, t] == _ZERO or s.x[1, t] == _ZERO or s.x[2, t] == _ZERO:
             drop(s, t)
             return True
-        for u in range(t):
-            f = odd_factor(s, t, u)
-            if f < 3:
-                other = turned(s.x[f, u], s.signs[t] ^ s.signs[u])
-                if other & s.x[f, t] == _ZERO:
-                    put(s, f, t, total_of(other, s.x[f, t]))
-                    drop(s, u)
-                    return True
+        for first in range(0, t, width()):
+            u = first + lane()
+            hit = u < t and merges(s, t, u)
+            if votes(hit) > 0:
+                u = first + voter(hit, 0)
+                f = odd_factor(s, t, u)
+                put(s, f, t, total_of(turned(s.x[f, u], s.signs[t] ^ s.signs[u]), s.x[f, t]))
+                drop(s, u)
+                return True
     return False
 
 
@@ -134,60 +234,78 @@ def plus(s: State, rng: Words) -> bool:
         if bi == turned(b, _HALF) or c == turned(c_less, _HALF) or aj == turned(a_less, _HALF):
             continue
         put(s, g, i, total_of(b, bi))
-        s.signs[j] = s.signs[rank] = _ZERO
+        if lane() == 0:
+            s.signs[j] = s.signs[rank] = _ZERO
+            s.labels[rank] = s.labels[j]
+        meet()
         put(s, f, j, ai)
         put(s, g, j, bj)
         put(s, e, j, total_of(c, c_less))
         put(s, f, rank, total_of(a_less, aj))
         put(s, g, rank, bj)
         put(s, e, rank, cj)
-        s.labels[rank] = s.labels[j]
         s.numbers[0] = rank + 1
         return True
     return False
 
 
 @compiled(internal=True)
-def moved(s: State, c: Costs, t: int, f: int, value: np.uint64) -> int:
-    """Return how much the cost grows if a term leaves its group for that of a value of factor f."""
-    old = s.labels[t]
-    before, after = count(s, old, s.x[old, t], True), count(s, f, value, True)
-    return c.gains[old, before] - c.gains[old, before - 1] + c.gains[f, after] - c.gains[f, after + 1]
-
-
-@compiled(internal=True)
 def relabel(s: State, c: Costs, heat: float, rng: Words) -> None:
     """Try to move a random term to the group by another factor."""
     t, f = below(rng, s.numbers[0]), c.axes[below(rng, len(c.axes))]
-    if f != s.labels[t]:
-        growth = moved(s, c, t, f, s.x[f, t])
+    old = s.labels[t]
+    if f != old:
+        size = own_size(s, c, t)
+        growth = price(c, f, size, grouped(s, c, f, s.x[f, t], size, t, -1))
+        growth -= price(c, old, size, grouped(s, c, old, s.x[old, t], size, t, -1))
         if accepted(growth, heat, rng):
-            s.labels[t] = f
+            meet()
+            if lane() == 0:
+                s.labels[t] = f
+            meet()
             s.numbers[1] += growth
+
+
+@compiled(internal=True)
+def growth_of(s: State, c: Costs, i: int, g: int, b: np.uint64, j: int, e: int, d: np.uint64) -> int:
+    """Return how much the cost grows if factor g of term i becomes b, and factor e of term j becomes d."""
+    label_i, label_j = s.labels[i], s.labels[j]
+    old_i, old_j = own_size(s, c, i), own_size(s, c, j)
+    new_i = size_with(s, c, i, g, b)
+    new_j = size_with(s, c, j, e, d)
+    value_i = b if label_i == g else s.x[label_i, i]
+    value_j = d if label_j == e else s.x[label_j, j]
+    i_moves, j_moves = label_i == g or new_i != old_i, label_j == e or new_j != old_j
+    gone_i, gone_j = i if i_moves else -1, j if j_moves else -1
+    growth = 0
+    if i_moves:
+        growth -= price(c, label_i, old_i, grouped(s, c, label_i, s.x[label_i, i], old_i, i, -1))
+        growth += price(c, label_i, new_i, grouped(s, c, label_i, value_i, new_i, i, gone_j))
+    if j_moves:
+        growth -= price(c, label_j, old_j, grouped(s, c, label_j, s.x[label_j, j], old_j, j, gone_i))
+        together = int(i_moves and label_i == label_j and new_i == new_j and value_i == value_j)
+        growth += price(c, label_j, new_j, grouped(s, c, label_j, value_j, new_j, gone_i, j) + together)
+    return growth
 
 
 @compiled(internal=True)
 def reducible(s: State, t: int) -> bool:
     """Return whether a term shares two factors with another."""
-    found = False
-    for u in range(s.numbers[0]):
-        found |= t != u and odd_factor(s, t, u) < 3
-    return found
+    partners = 0
+    for first in range(0, s.numbers[0], width()):
+        u = first + lane()
+        partners += votes(u < s.numbers[0] and t != u and odd_factor(s, t, u) < 3)
+    return partners > 0
 
 
 @compiled(internal=True)
 def flip(s: State, c: Costs, heat: float, rng: Words) -> bool:
     """Try a flip a b c + s a b' c' = a (b + t b') c + s a b' (c' - s t c); return whether the rank may fall now."""
     f, i = below(rng, 3), below(rng, s.numbers[0])
-    others = count(s, f, s.x[f, i], False) - 1
+    others = sharing(s, f, s.x[f, i]) - 1
     if others < 1:
         return False
-    left, j = below(rng, others), -1
-    for t in range(s.numbers[0]):
-        if s.x[f, t] == s.x[f, i] and t != i:
-            if left == 0:
-                j = t
-            left -= 1
+    j = other(s, f, i, below(rng, others))
     coins = below(rng, 4)
     g = (f + 1 + (coins & 1)) % 3
     e = 3 - f - g
@@ -200,11 +318,7 @@ def flip(s: State, c: Costs, heat: float, rng: Words) -> bool:
         put(s, g, i, b)
         put(s, e, j, c_new)
         return True
-    growth = 0
-    if s.labels[i] == g:
-        growth += moved(s, c, i, g, turned(b, turn_of(b)))
-    if s.labels[j] == e:
-        growth += moved(s, c, j, e, turned(c_new, turn_of(c_new)))
+    growth = growth_of(s, c, i, g, turned(b, turn_of(b)), j, e, turned(c_new, turn_of(c_new)))
     if not accepted(growth, heat, rng):
         return False
     put(s, g, i, b)
@@ -215,14 +329,15 @@ def flip(s: State, c: Costs, heat: float, rng: Words) -> bool:
 
 @compiled(internal=True)
 def copy(source: State, destination: State) -> None:
-    for t in range(source.numbers[0]):
+    for t in range(lane(), source.numbers[0], width()):
         for f in range(3):
             destination.x[f, t] = source.x[f, t]
         destination.signs[t], destination.labels[t] = source.signs[t], source.labels[t]
+    meet()
     destination.numbers[0], destination.numbers[1] = source.numbers[0], source.numbers[1]
 
 
-@compiled(nogil=True)
+@compiled(internal=True)
 def cool(
     s: State, best: State, c: Costs, steps: int, hot: float, cold: float, plus_after: int, limit: int, rng: Words
 ) -> None:
@@ -253,3 +368,18 @@ def cool(
         if s.numbers[1] < best.numbers[1]:
             since = 0
             copy(s, best)
+
+
+@compiled(nogil=True)
+def walk(s: State, best: State, c: Costs, p: Plan, rank: int, rng: Words) -> bool:
+    """Walk from a state to `best`, one of at most a rank and of low cost; return False if it does not get down to it.
+
+    A detour through higher ranks leads to another scheme, then the walk is cooled towards more groups.
+    """
+    cool(s, best, c, p.detour * (1 + rng[0] % 4), 2 * p.pair, p.pair, p.detour_plus, p.limit, rng)
+    for _ in range(p.descents):
+        if s.numbers[0] > rank:
+            cool(s, best, c, p.detour, p.pair, p.pair, p.detour + 1, 0, rng)
+    if s.numbers[0] <= rank:
+        cool(s, best, c, p.steps, p.hot * p.pair, p.cold * p.pair, p.plus_after, rank, rng)
+    return s.numbers[0] <= rank

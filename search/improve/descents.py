@@ -23,7 +23,8 @@ from ..flipgraph.gpu.widen import widened
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import COPIES, invariant_copies, symmetric_starts
-from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
+from ..groups.fleet import GroupFleet, saved_by_a_pair, splits
+from ..groups.product_rank import InnerFormat
 from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
 from ..runs.distinct import DistinctPool
 from ..runs.plan import setting_for
@@ -202,7 +203,7 @@ class Descents:
             found[GROUPS] = _Other(
                 f"{GROUPS} of {outer[0].target} over {shape_text(inner)} from rank {rank}",
                 rank,
-                lambda: GroupFleet(target, outer, inner, seed=seed, walkers=self._jobs),
+                lambda: GroupFleet(target, outer, InnerFormat(inner), seed=seed, walkers=self._jobs),
             )
         return found
 
@@ -218,7 +219,7 @@ class Descents:
             ]
             if not known or not (pair := saved_by_a_pair(inner)):
                 continue
-            rank = min(inner_of(inner).product_rank(one) for one in known)
+            rank = min(InnerFormat(inner).product_rank(one) for one in known)
             need = (rank - gap.rank + 1) / pair
             if 0 < need <= PAIRS_MORE and (best is None or need < best[0]):
                 best = (need, known, inner, rank)

@@ -13,7 +13,7 @@ from ..cluster.connection import Cluster, cluster_at
 from ..cluster.engine import engine_on
 from ..flipgraph.policy import POLICY_FIELDS, Policy, Selection
 from ..flipgraph.walkers import WalkTerms, pack_start, walk_policy
-from ..groups.product_rank import PREFIX
+from ..groups.product_rank import by_products
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from ..triples.annealer import usual_rank
 from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
@@ -116,7 +116,7 @@ class RunConfig:
         if self.method == "least-squares":
             self._be_least_squares()
         refuse_objective(self.objective)
-        if self.objective.startswith(PREFIX):
+        if by_products(self.objective):
             self._be_groups()
         if self.objective != "rank" and self.rounds is None and self.seconds is None:
             raise PlanError(f"nothing limits a search for better {self.objective}: give rounds or seconds")
@@ -174,9 +174,8 @@ class RunConfig:
 
     def _be_groups(self) -> None:
         """Set the fields that a search for groups determines; raise a PlanError if they are set otherwise."""
-        elsewhere = self.device != "cpu" or self.address
-        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or elsewhere:
-            raise PlanError("a search for groups is over Z, from a ternary start of its target, on this CPU")
+        if self.ring not in ("Z", "ZT") or self.walk not in ("", "flip-zt") or self.ladder or self.address:
+            raise PlanError("a search for groups is over Z, from a ternary start of its target, on this machine")
         if self.method != "walks" or self.rank is not None:
             raise PlanError("a search for groups has walks of its own: leave method and rank out")
         self._fix(walk="flip-zt", ladder=())
@@ -217,7 +216,7 @@ class RunConfig:
         """Default settings for every format of the run and the walk."""
         chains = CHAINS_OF_CPU if self.device == "cpu" else CHAINS
         own = {"triples": (TRIPLE_WALKS, TRIPLE_STEPS), "least-squares": (chains, CHAIN_STEPS)}
-        if self.objective.startswith(PREFIX):
+        if by_products(self.objective):
             own["walks"] = (GROUP_WALKS, GROUP_STEPS)
         if self.method in own:
             walkers, steps = own[self.method]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...schemes_db import Q
 from ...schemes_db.ring import Z2
-from ..groups.product_rank import PREFIX, inner_format
+from ..groups.product_rank import FORMATS, by_products, inner_format
 from ..turn_fleet import FoundFleet
 from .folder import Checkpoint
 from .search_run import SearchRun
@@ -27,11 +27,14 @@ class FleetRun(SearchRun):
         """Set up the searches of the method; compilers are imported now."""
         config, target = self.config, self.config.final_target
         given: dict[str, Any] = {"seed": config.seed, "walkers": config.walks}
-        if config.objective.startswith(PREFIX):
-            from ..groups.fleet import GroupFleet
+        if by_products(config.objective):
+            from ..groups.fleet import FormatFleet, GroupFleet
 
-            inner, room = inner_format(config.objective).shape, config.setting(0).policy.margin + 1
-            self._fleet = GroupFleet(target, [config.terms.to_scheme()], inner, room=room, **given)
+            given |= {"room": config.setting(0).policy.margin + 1, "device": config.device}
+            if config.objective == FORMATS:
+                self._fleet = FormatFleet(target, [config.terms.to_scheme()], **given)
+            else:
+                self._fleet = GroupFleet(target, [config.terms.to_scheme()], inner_format(config.objective), **given)
         elif config.method == "triples":
             from ..triples.annealer import usual_rank
             from ..triples.fleet import TripleFleet

@@ -12,7 +12,7 @@ from ...schemes_db import Scheme
 from ...schemes_db.catalog import Catalog
 from ...schemes_db.formats import lcma_json
 from ...verify import certify
-from ..groups.product_rank import PREFIX
+from ..groups.product_rank import by_products
 from .result import Find, Result
 
 SPARE = 1 << 20
@@ -31,7 +31,7 @@ def keep(result: Result, start: Scheme | None = None) -> list[str]:
     Raises:
         CatalogError: the catalogue can't be written.
     """
-    said = keep_finds(result.finds, every=result.objective.startswith(PREFIX))
+    said = keep_finds(result.finds, every=by_products(result.objective))
     made = [(step.scheme, step.certificate) for step in result.lineage if KEPT in said]
     if start is not None and start.provenance.kind == "composition" and (KEPT in said or not start.target.is_general):
         made.append((start, certify(start)))

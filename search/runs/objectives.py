@@ -8,7 +8,7 @@ from fractions import Fraction
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Scheme
 from ...schemes_db.costs import additions, level_products, nonzeros, one_level_cost, recursive_cost
-from ..groups.product_rank import PREFIX, inner_format
+from ..groups.product_rank import FORMATS, PREFIX, inner_format, sum_of_ranks
 
 Score = Callable[[Scheme], Fraction]
 
@@ -44,6 +44,8 @@ def score_of(name: str, scheme: Scheme) -> Fraction:
     """
     if name.startswith(PREFIX):
         return Fraction(inner_format(name).product_rank(scheme))
+    if name == FORMATS:
+        return Fraction(sum_of_ranks(scheme))
     refuse_objective(name)
     return _OBJECTIVES[name](scheme)
 
@@ -52,5 +54,5 @@ def refuse_objective(name: str) -> None:
     """Raise a PlanError if an objective is unknown."""
     if name.startswith(PREFIX):
         inner_format(name)
-    elif name not in _OBJECTIVES:
-        raise unknown_name("objective", name, (*_OBJECTIVES, f"{PREFIX}MxKxN"))
+    elif name != FORMATS and name not in _OBJECTIVES:
+        raise unknown_name("objective", name, (*_OBJECTIVES, f"{PREFIX}MxKxN", FORMATS))

@@ -12,7 +12,7 @@ from ...arguments import INTEGER, PATH, need
 from ...errors import ArgumentError, PlanError
 from ...schemes_db import Ring, Scheme, Target, Z
 from ..flipgraph.policy import Policy
-from ..groups.product_rank import PREFIX
+from ..groups.product_rank import by_products
 from ..turn_fleet import Stop
 from .config import RunConfig
 from .folder import RunFolder
@@ -162,7 +162,7 @@ def resume(
 
 def _run_of(config: RunConfig, folder: RunFolder | None = None) -> SearchRun:
     """Create the run of the configuration's method."""
-    if config.method == "walks" and not config.objective.startswith(PREFIX):
+    if config.method == "walks" and not by_products(config.objective):
         from .walk_run import WalkRun
 
         return WalkRun(config, folder)

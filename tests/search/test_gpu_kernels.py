@@ -54,6 +54,17 @@ ptx, _ = cuda.compile_ptx(make_kernel(form, walk.cost), signature, cc=(9, 0))
 print(ptx)
 """
 
+GROUPS = f"""{BEGIN}
+from numba import types
+from numba.cuda import dispatcher
+from lcma.search.groups.gpu import make_kernel as groups_kernel
+dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
+wide, word = types.int64, types.uint64
+arrays = [(word, 3), (types.int8, 2), (wide, 2), (wide, 1), (word, 1), (wide, 1), (wide, 3), (wide, 1), (word, 1)]
+signature = tuple(types.Array(dtype, dimensions, "C") for dtype, dimensions in [*arrays, (types.float64, 1)])
+print(cuda.compile_ptx(groups_kernel(64), signature, cc=(9, 0))[0])
+"""
+
 FORMS = ["4x4x4 64 flip", "4x4x4 64 flip-zt", "5x5x5 48 flip-c3", "4x4x5 48 flip-z2", "4x4x4:tri-left 48 flip-half"]
 FORMS += ["8x8x8 512 flip"]
 
@@ -110,6 +121,14 @@ def test_kernels_compile_without_a_driver(gpu_toolchain, form):
     assert ".target sm_90" in done.stdout
     # The scan of a word: one sum, one minimum; and nothing of a walker in local memory.
     assert done.stdout.count("min.u16x2") == done.stdout.count("add.u16x2") >= 6 * 16
+    assert ".local" not in done.stdout
+
+
+@pytest.mark.slow
+def test_walks_for_groups_compile_without_a_driver(gpu_toolchain):
+    done = python(GROUPS)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "vote.sync.ballot" in done.stdout
     assert ".local" not in done.stdout
 
 

@@ -6,10 +6,11 @@ import pytest
 import lcma
 from lcma.schemes_db.shared_factors import best_groups, classes
 from lcma.schemes_db.shipped import shipped
-from lcma.schemes_db.uneven import inner_products
+from lcma.schemes_db.uneven import inner_products, product_shapes
 from lcma.search import score_of
-from lcma.search.groups.fleet import GroupFleet, _state, _terms, splits, walk
-from lcma.search.groups.product_rank import inner_format
+from lcma.search.groups import kernel
+from lcma.search.groups.fleet import GroupFleet, costs_of, plan_of, splits, state_of, terms_of, walk
+from lcma.search.groups.product_rank import InnerFormat, inner_format, rank_of
 from lcma.search.terms.ternary import TernaryTerms
 
 
@@ -23,10 +24,30 @@ def test_the_score_is_the_rank_of_the_product_with_its_groups(name):
     assert score_of("groups:1x2x2", scheme) == sum(ranks[part.shape] for part in parts)
 
 
+@pytest.mark.parametrize(
+    "longer", [((), (), ()), ((False, True), (), (True, False)), ((True, True), (False, True), ())]
+)
+def test_walks_know_what_products_over_blocks_of_two_sizes_cost(longer):
+    scheme, inner = shipped("winograd").scheme, InnerFormat((2, 3, 4), longer)
+    terms = TernaryTerms.from_scheme(scheme)
+    state, best = state_of(terms, inner, 10), state_of(terms, inner, 10)
+    costs, rng = costs_of(inner, (2, 2, 2), 10), np.ones(1, dtype=np.uint64)
+    assert kernel.walk(state, best, costs, plan_of(inner, 7, 0), 7, rng)
+    shapes = product_shapes(scheme, inner.sizes((2, 2, 2)))
+    assert best.numbers.tolist() == [7, sum(map(rank_of, shapes))]
+    assert inner.product_rank(scheme) == best.numbers[1]
+
+
+def test_a_search_lowers_the_ranks_of_formats():
+    start = shipped("3x4x8-r75").scheme
+    found = lcma.find("3x4x8", objective="formats", start=start, seed=1, rounds=2).schemes
+    assert min(score_of("formats", one) for one in found) < score_of("formats", start)
+
+
 def test_a_walk_keeps_the_scheme_valid_and_states_keep_their_terms():
     start = TernaryTerms.from_scheme(shipped("3x3x3-r23-additions").scheme)
     inner = inner_format("groups:3x3x3")
-    assert _terms(start, _state(start, inner, 30)).to_scheme().digest == start.to_scheme().digest
+    assert terms_of(start, state_of(start, inner, 30)).to_scheme().digest == start.to_scheme().digest
     for index in range(3):
         found = walk(start, inner, 23 + index, 10_000, 5, index)
         assert found.rank <= 23 + index
@@ -48,7 +69,7 @@ def test_a_run_finds_a_scheme_with_more_groups():
 
 def test_a_fleet_finds_products_with_an_inner_format():
     starts = [shipped("2x3x4-r20").scheme]
-    fleet = GroupFleet(lcma.Target.general(4, 6, 16), starts, (2, 2, 4), seed=1, walkers=2)
+    fleet = GroupFleet(lcma.Target.general(4, 6, 16), starts, InnerFormat((2, 2, 4)), seed=1, walkers=2)
     for _ in range(4):
         fleet.launch(fleet.STEPS)
     best = int(fleet.score.argmin())

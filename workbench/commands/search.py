@@ -22,7 +22,7 @@ from ...schemes_db.costs import level_products, nonzeros
 from ...schemes_db.ranks import best_known
 from ...search import Find, Result, RunConfig, carry_out, score_of
 from ...search.flipgraph.policy import ORBITS
-from ...search.groups.product_rank import PREFIX
+from ...search.groups.product_rank import FORMATS, PREFIX, by_products
 from ...search.runs.bounds import has_halves
 from ...search.runs.keep import KEPT, refuse_unwritable, write_beside
 from ...search.runs.keep import keep as keep_result
@@ -69,7 +69,7 @@ def command(
     dry_run: bool = option(),
 ) -> int:
     over, wanted = parse_ring("Z" if ring.upper() == "ZT" else ring), parse_target(target)
-    grouped = (objective or "").startswith(PREFIX)
+    grouped = by_products(objective or "")
     if rank is None and not grouped:
         known = best_known(wanted, over)
         rank = known.rank if known else None
@@ -214,9 +214,9 @@ def _many(configs: list[RunConfig], jobs: int, out: Path | None) -> int:
 
 def best_finds(result: Result, count: int) -> Result:
     """Return the result with the best `count` finds: the last round may have found more."""
-    if len(result.finds) <= count:
+    if len(result.finds) <= count or result.objective == FORMATS:
         return result
-    if result.objective.startswith(PREFIX):
+    if by_products(result.objective):
         return replace(result, finds=result.finds[-count:])
     best = sorted(result.finds, key=lambda found: (found.scheme.rank, sum(nonzeros(found.scheme))))
     return replace(result, finds=tuple(best[:count]))
@@ -266,10 +266,11 @@ def print_result(result: Result, kept: Iterable[str], start: Scheme | None = Non
         click.echo(f"the lowest was {near!r} {near.digest[:12]}, certified, {next(iter(kept))}")
     elif result.nearest is not None:
         click.echo(f"the lowest was {result.nearest.origin!r}, not lifted: {result.nearest.reason}")
-    if result.objective.startswith(PREFIX) and result.finds:
+    if by_products(result.objective) and result.finds:
         inner = result.objective.removeprefix(PREFIX)
         lowest = [str(score_of(result.objective, found.scheme)) for found in result.finds]
-        click.echo(f"ranks of the products with {inner}: {', '.join(lowest)}")
+        of = "sums of the ranks of all formats" if inner == FORMATS else f"ranks of the products with {inner}"
+        click.echo(f"{of}: {', '.join(lowest)}")
     for lost in result.unlifted:
         click.echo(f"not lifted: {lost.origin!r}: {lost.reason}")
     if not result.target.is_general:

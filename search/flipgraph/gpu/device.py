@@ -87,6 +87,14 @@ def chosen_gpus(device: str) -> tuple[int, ...]:
     return numbers
 
 
+def one_gpu(device: str) -> int:
+    """Return the number of the GPU of a device name, see `chosen_gpus`; raise a PlanError if there are several."""
+    numbers = chosen_gpus(device)
+    if len(numbers) > 1:
+        raise PlanError(f"these walks are on one GPU, not on {len(numbers)}: take --device cuda:{numbers[0]}")
+    return numbers[0]
+
+
 def driver_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions for errors of the driver: that of numba-cuda, and that of cuda.core if available."""
     from numba.cuda.cudadrv.driver import CudaAPIError
