@@ -51,7 +51,7 @@ PAUSE = 0.02
 """Seconds between looks at a class whose candidates are compiled."""
 
 LAST_SECONDS = 5.0
-"""Seconds that the end of the process waits for a shadow call."""
+"""Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
 
 Key = tuple[Request, int]
 """The class of a request, and the number of threads or the GPU's index."""

@@ -65,12 +65,10 @@ class Level(PreparingCore):
             return Leaf(sizes, dtype, method.blas, method.tasks)
         triangle = Triangle(kind.side, kind.of_upper)
         size = bn if kind.side == "right" else bm
-        if not method.grouped:
-            strips, tasks = leaf_strips(size), method.tasks
-            return HalfProduct(triangle, sizes, dtype, strips, clean=False, blas=method.blas, shared=tasks)
-        if kind.side == "out":
-            return HalfProduct(triangle, sizes, dtype, base=BASE, clean=False)
-        return HalfProduct(triangle, sizes, dtype, strip_count(size, MOST_TASK_STRIPS), clean=False)
+        halved = method.grouped and kind.side == "out"
+        strips = 1 if halved else strip_count(size, MOST_TASK_STRIPS) if method.grouped else leaf_strips(size)
+        base, blas = BASE if halved else None, method.blas
+        return HalfProduct(triangle, sizes, dtype, strips, base, clean=False, blas=blas, shared=method.tasks)
 
     def workspace(self, threads: int) -> int:
         below = max(core.workspace(threads) for core in self._cores.values())

@@ -189,9 +189,9 @@ class SchemePool:
             ValueError, TypeError, KeyError: the fields are no pool's.
         """
         entries = tuple(
-            LevelScheme(str(label), tuple(OrientedScheme(*map(str, row[:4])) for row in factors))
-            for label, factors in fields["entries"]
-            if factors
+            LevelScheme(label, tuple(OrientedScheme(source, order, digest, key) for source, order, digest, key in some))
+            for label, some in fields["entries"]
+            if some
         )
         costs = fields["costs"]
         if len(costs) != 12 or not all(len(line) == len(entries) > 0 for line in costs):

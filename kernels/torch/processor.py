@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 
 from ...errors import PlanError
+from ..bfloat16 import dtype_of
+from ..cpu.blas import as_tensor
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -49,9 +51,8 @@ def stored_array(tensor: Tensor) -> npt.NDArray[Any]:
 def stored_tensor(array: npt.NDArray[Any]) -> Tensor:
     """Return a tensor with a copy of an array's numbers; of bits in uint16 as bfloat16."""
     copied = np.array(array)
-    if copied.dtype == np.uint16:
-        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(copied)
+    found: Tensor = as_tensor(copied, dtype_of(copied))
+    return found
 
 
 class _Memory:
