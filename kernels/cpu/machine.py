@@ -151,7 +151,8 @@ def _rates(threads: int, dtype: str) -> tuple[GemmRate, ...]:
     kind = dtype_of(dtype)
     if kind.exact:
         return (GemmRate(dtype, 256, 256, 256, INTEGER_RATE), GemmRate(dtype, 256, 256, 256, INTEGER_RATE, "tasks"))
-    wide = next((flops for name, flops in FLOPS_PER_CYCLE if name in _flags()), FLOPS_PER_CYCLE_SCALAR)
+    features = (_described().get("flags") or _described().get("Features", "")).split()
+    wide = next((flops for name, flops in FLOPS_PER_CYCLE if name in features), FLOPS_PER_CYCLE_SCALAR)
     best = threads * wide * _hertz() * 4 / kind.numpy.itemsize
     found = []
     for size in SIZES:
@@ -159,13 +160,6 @@ def _rates(threads: int, dtype: str) -> tuple[GemmRate, ...]:
         found.append(GemmRate(dtype, size, size, size, best * size / (size + whole)))
         found.append(GemmRate(dtype, size, size, size, best * size / (size + alone), "tasks"))
     return tuple(found)
-
-
-@lru_cache(maxsize=1)
-def _flags() -> frozenset[str]:
-    """Return the processor's features as the system names them; none if it does not."""
-    known = _described()
-    return frozenset((known.get("flags") or known.get("Features", "")).split())
 
 
 @lru_cache(maxsize=1)
