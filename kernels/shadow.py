@@ -308,8 +308,8 @@ def _scratch(key: Key, lesson: Lesson, after: bool) -> Iterator[Callable[[Execut
         a, b = CpuBench().operands(request, 0)[:2]
         yield lambda executor: executor.run(a, b)
     else:
-        with contextlib.closing(scratch.ScratchCalls(request, index, after)) as calls:
-            yield calls.run
+        with scratch.scratch_calls(request, index, after) as run:
+            yield run
 
 
 def _has_setting(key: Key) -> bool:

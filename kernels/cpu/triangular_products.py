@@ -137,7 +137,7 @@ class HalfProduct(Core):
     def workspace(self, threads: int = 1) -> int:
         if self.triangle.side == "out" or not self.clean:
             return 0
-        return aligned(-(-self._size // self.strips) * self._size * self._itemsize)
+        return aligned(-(-self._size // self.strips) * self._size * dtype_of(self.dtype).numpy.itemsize)
 
     @cached_property
     def flops(self) -> int:
@@ -153,13 +153,9 @@ class HalfProduct(Core):
         strip = -(-self._size // self.strips)
         # The mean strip has half of the inner or of the outer size.
         mean = {"out": (strip, k, -(-n // 2)), "left": (strip, -(-k // 2), n), "right": (m, -(-k // 2), strip)}
-        moved = (m * k + k * n + m * n) * self._itemsize
+        moved = (m * k + k * n + m * n) * dtype_of(self.dtype).numpy.itemsize
         name = f"{times * self.strips} strips of {strip} of {m}x{k}x{n}"
         return [Stage(name, times * self.flops, times * moved, product=mean[self.triangle.side])]
-
-    @property
-    def _itemsize(self) -> int:
-        return dtype_of(self.dtype).numpy.itemsize
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         if self._parts is not None:
