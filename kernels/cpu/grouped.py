@@ -34,9 +34,6 @@ class OperandSums:
         places, of_places = blocks.places[side], blocks.kinds[side]
         self._along_width = (side == 0) != self._grid.by_columns
         self._halves = [i for i, kind in enumerate(of_places) if kind.half]
-        self._whole = [i for i in range(len(places)) if i not in self._halves]
-        # Permutation from the whole blocks followed by the copies to the order of the map's sources.
-        self._order = [(self._whole + self._halves).index(i) for i in range(len(places))]
         alike = LinearMap(len(self._halves), (), tuple(((1, i),) for i in range(len(self._halves))))
         self._copying = self._grid.bound(alike)
         self._views: dict[int, tuple[slice, slice]] = {}
@@ -95,7 +92,7 @@ class OperandSums:
         if self._halves:
             copies = self._blocks(slots[: len(self._halves)], self._lengths[: len(self._halves)])
             self._copying.run(source[self._halves], copies, spare, threads)
-            source = np.concatenate([source[self._whole], copies])[self._order]
+            source[self._halves] = copies
         made = self._blocks(slots[len(self._halves) :], self._lengths[len(self._halves) :])
         if len(made):
             self._adding.run(source, made, spare, threads)
