@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .kernels.torch.kronecker_layers import KSFeedForward as KSFeedForward
     from .kernels.torch.kronecker_layers import KSLinear as KSLinear
     from .kernels.torch.layers import FastLinear as FastLinear
-    from .kernels.torch.precompile import compile_products as compile_products
+    from .kernels.torch.ops import compile_products as compile_products
     from .kernels.triangular import causal_pv as causal_pv
     from .kernels.triangular import causal_qk as causal_qk
     from .kernels.triangular import masked_matmul as masked_matmul

@@ -34,6 +34,13 @@ def read_only(matrix: Matrix) -> Matrix:
     return view
 
 
+class Memory:
+    """Memory that numpy takes for an array by its array interface, and the object that owns it."""
+
+    def __init__(self, owner: object, **interface: Any) -> None:
+        self.owner, self.__array_interface__ = owner, interface
+
+
 if TYPE_CHECKING:
     import torch as torch
 else:

@@ -13,7 +13,7 @@ from ..arguments import need
 from ..errors import PlanError
 from ..schemes_db.operands import array_of
 from .api import matmul
-from .arrays import Array, all_tensors
+from .arrays import Array, all_tensors, module_of
 from .codegen.certified import SchemeLike
 from .plans.decisions import AUTO
 
@@ -108,11 +108,9 @@ def _sizes(equation: str, terms: Iterable[Term]) -> dict[str, int]:
 
 def _distinct(x: Array, labels: str, sizes: dict[str, int]) -> Term:
     """Take the diagonal of repeated labels, and drop those that are repeated in size."""
-    for label in sorted(set(labels)):
-        while labels.count(label) > 1:
-            i = labels.index(label)
-            j = labels.index(label, i + 1)
-            x, labels = x.diagonal(0, i, j), labels[:i] + labels[i + 1 : j] + labels[j + 1 :] + label
+    once = "".join(dict.fromkeys(labels))
+    if once != labels:
+        x, labels = module_of(x).einsum(f"{labels}->{once}", x), once
     for label in labels:
         if x.shape[place := labels.index(label)] != sizes[label]:
             x, labels = x.squeeze(place), labels.replace(label, "")

@@ -29,7 +29,7 @@ from .cpu.blas_threads import SHORTEST, sleep_soon
 from .planning.cache import plan_cache
 from .planning.trials.lesson import Clock, HostClock, LearningExecutor, Lesson
 from .request import Request
-from .shadow import LEAST_MET, Key, Learned, ShadowCalls
+from .shadow import LAST_SECONDS, LEAST_MET, Key, Learned, ShadowCalls
 
 if TYPE_CHECKING:
     from .compile_process import CompileProcess
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 MOST_CLASSES, MOST_JOBS = 1024, 256
 """Classes that are remembered, of which the least recently used ones are dropped, and jobs that wait: a new class is
 prepared by a later call."""
-
-LAST_SECONDS = 5.0
-"""Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
 
 LEARN = "LCMA_LEARN"
 """The environment variable that switches learning off with 0."""

@@ -51,7 +51,7 @@ PAUSE = 0.02
 """Seconds between looks at a class whose candidates are compiled."""
 
 LAST_SECONDS = 5.0
-"""Seconds that the end of the process waits for a shadow call."""
+"""Seconds that the end of the process waits for a thread of the background: for the compiler, or the GPU."""
 
 Key = tuple[Request, int]
 """The class of a request, and the number of threads or the GPU's index."""
@@ -308,8 +308,8 @@ def _scratch(key: Key, lesson: Lesson, after: bool) -> Iterator[Callable[[Execut
         a, b = CpuBench().operands(request, 0)[:2]
         yield lambda executor: executor.run(a, b)
     else:
-        with contextlib.closing(scratch.ScratchCalls(request, index, after)) as calls:
-            yield calls.run
+        with scratch.scratch_calls(request, index, after) as run:
+            yield run
 
 
 def _has_setting(key: Key) -> bool:

@@ -183,8 +183,8 @@ def _sums(threads: int, size: int) -> float:
         stack[...] = 1
         blocks = grid.locate(matrix), grid.in_stack(stack)
         source, target = blocks[::-1] if role == 2 else blocks
-        bound, places = grid.bound(linear), {i: i for i in range(len(linear.results))}
-        total += best_seconds(partial(bound.run, source, target, places, spare, threads))
+        bound = grid.bound(linear)
+        total += best_seconds(partial(bound.run, source, target, spare, threads))
         moved += bound.traffic
     return moved / total
 

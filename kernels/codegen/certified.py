@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 
 from ...arguments import shown
 from ...errors import PlanError
@@ -14,7 +13,6 @@ from ..ring import ExactRing
 SchemeLike = str | Scheme | tuple[Scheme, Certificate | None]
 """A catalogue name, a scheme, or a pair of a scheme and its certificate."""
 
-_lock = threading.Lock()
 _proven: set[str] = set()
 """Digests of the schemes that were proven in this process."""
 
@@ -51,8 +49,7 @@ def certified(scheme: SchemeLike, ring: ExactRing | None = None) -> Scheme:
         raise PlanError(f"{scheme.name or scheme.target} {reason}")
     if scheme.digest not in _proven:
         certify(scheme)
-        with _lock:
-            _proven.add(scheme.digest)
+        _proven.add(scheme.digest)
     return scheme
 
 

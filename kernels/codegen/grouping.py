@@ -52,14 +52,9 @@ class GroupedProgram:
     @property
     def once(self) -> dict[int, Block]:
         """Group -> the only block of C that it is a term of, for groups in no shared sum."""
-        uses: dict[int, list[Block | None]] = defaultdict(list)
-        blocks: list[Block | None] = [None] * len(self.merge.lins) + list(self.maps.stored)
-        for block, terms in zip(blocks, self.merge.lins + self.merge.results, strict=True):
-            for _, src in terms:
-                uses[src].append(block)
-        return {
-            i: users[0] for i, users in sorted(uses.items()) if i < len(self.groups) and len(users) == 1 and users[0]
-        }
+        users, shared = _users(self.merge), len(self.merge.lins)
+        only = {i: some[0][0] - shared for i, some in enumerate(users) if len(some) == 1}
+        return {i: self.maps.stored[place] for i, place in only.items() if place >= 0}
 
 
 _GROUPABLE = {ProductKind.FULL, ProductKind.HALF_OUT, ProductKind.HALF_OUT_UPPER}

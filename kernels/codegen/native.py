@@ -9,7 +9,6 @@ import contextlib
 import ctypes
 import hashlib
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,10 @@ _engines: list[Any] = []
 """The engines that own the loaded code, which is never unloaded."""
 
 
-@lru_cache(maxsize=1)
-def target_key() -> str:
-    """Return what the code depends on besides its module: the compiler and the processor."""
-    return f"{binding.llvm_version_info} {binding.get_process_triple()} {cpu_name()} {feature_text()}"
-
-
 def compiled(key: str, module: Callable[[], Any]) -> bytes:
     """Return the code of the module of this key: from the cache, else compiled and stored there, if it can be."""
-    name = hashlib.sha256(f"{target_key()} {key}".encode()).hexdigest()[:24]
+    target = f"{binding.llvm_version_info} {binding.get_process_triple()} {cpu_name()} {feature_text()}"
+    name = hashlib.sha256(f"{target} {key}".encode()).hexdigest()[:24]
     path = cache_folder() / "kernels" / name / "rows.o"
     if (code := stored_code(path)) is not None:
         return code

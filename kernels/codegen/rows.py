@@ -11,9 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from .host import host
 from .maps import LinearMap
 
@@ -24,32 +21,8 @@ ARGUMENTS = (ctypes.c_int64,) * 7
 """Of the parameters of `rows_ir.PARAMETERS`."""
 
 _lock = threading.Lock()
-_kernels: dict[tuple[LinearMap, str], RowsKernel] = {}
+_kernels: dict[tuple[LinearMap, str], Callable[..., None]] = {}
 _compiling: dict[tuple[LinearMap, str], threading.Lock] = {}
-
-
-class RowsKernel:
-    """The compiled function of a map; see `rows_ir.rows_module`. A call releases the GIL."""
-
-    def __init__(self, code: bytes) -> None:
-        from .native import loaded
-
-        self._function = loaded(code, "rows", ARGUMENTS)
-
-    def bound(
-        self, blocks: npt.NDArray[np.int64], spare: npt.NDArray[np.int64], width: int, streaming: bool
-    ) -> Callable[[int, int], None]:
-        """Return the function of (first, last) that computes block rows first <= row < last.
-
-        `blocks` (count, 5) is contiguous; `spare` are the addresses of a row of zeros and of one for unwanted output.
-        """
-        assert blocks.flags.c_contiguous
-        function, zeros, trash = self._function, int(spare[0]), int(spare[1])
-
-        def run(first: int, last: int) -> None:
-            function(blocks.ctypes.data, zeros, trash, width, streaming, first, last)
-
-        return run
 
 
 @cache
@@ -61,8 +34,10 @@ def _sources() -> str:
     return hasher.hexdigest()
 
 
-def rows_kernel(linear: LinearMap, dtype: str) -> RowsKernel:
-    """Return the compiled function of a map; equal maps share one, and other threads may compile other maps meanwhile.
+def rows_kernel(linear: LinearMap, dtype: str) -> Callable[..., None]:
+    """Return the compiled function of a map, with the parameters of `rows_ir.rows_module`; a call releases the GIL.
+
+    Equal maps share one, and other threads may compile other maps meanwhile.
 
     Raises:
         PlanError: a coefficient of an integer map is a fraction.
@@ -74,7 +49,9 @@ def rows_kernel(linear: LinearMap, dtype: str) -> RowsKernel:
         compiling = _compiling.setdefault(key, threading.Lock())
     with compiling:
         if key not in _kernels:
-            _kernels[key] = RowsKernel(rows_code(linear, dtype))
+            from .native import loaded
+
+            _kernels[key] = loaded(rows_code(linear, dtype), "rows", ARGUMENTS)
         return _kernels[key]
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import PlanError
-from ..arrays import Matrix, torch
+from ..arrays import Matrix, Memory, torch
 
 if TYPE_CHECKING:
     from ..planning.profile import Profile
@@ -57,22 +57,12 @@ Backend = Numpy | Torch
 """A GEMM library."""
 
 
-class _Writable:
-    """The memory of an array, exposed as writable: torch warns about read-only arrays."""
-
-    def __init__(self, matrix: Matrix) -> None:
-        self._matrix = matrix  # owns the memory
-        interface = dict(matrix.__array_interface__)
-        interface["data"] = (interface["data"][0], False)
-        self.__array_interface__ = interface
-
-
 def as_tensor(matrix: Matrix, dtype: str) -> Any:
     """Return a torch tensor that shares the memory of a stored matrix, also of a read-only one."""
     if dtype == "bfloat16":
         matrix = matrix.view(np.int16)
-    if not matrix.flags.writeable:
-        matrix = np.asarray(_Writable(matrix))
+    if not matrix.flags.writeable:  # torch warns about read-only arrays
+        matrix = np.asarray(Memory(matrix, **matrix.__array_interface__ | {"data": (matrix.ctypes.data, False)}))
     tensor = torch.from_numpy(matrix)
     return tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
 

@@ -39,15 +39,17 @@ class PreparingCore(Core):
     """A core that can compute the sums of B separately from the product."""
 
     @abstractmethod
-    def prepare(self, b: Matrix, threads: int) -> Any:
-        """Compute the sums of B in newly allocated memory; the result has `nbytes`.
+    def prepare(self, b: Matrix, threads: int) -> PreparedOperand:
+        """Compute the sums of B in newly allocated memory.
 
         Raises:
             PlanError: this core stores no sums.
         """
 
     @abstractmethod
-    def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: Any | None = None) -> None:
+    def run(
+        self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: PreparedOperand | None = None
+    ) -> None:
         """See `Core.run`. `right` is the result of `prepare`; if given, b is not read."""
 
 
@@ -125,8 +127,7 @@ class MatrixExecutor:
             raise PlanError(f"a prepared operand of {self.request} is one contiguous matrix, not {b.shape}")
         if not isinstance(self._core, PreparingCore):
             raise PlanError(f"the plan for {self.request} keeps no sums of B")
-        sums = self._core.prepare(stored(b), self.threads)
-        return PreparedOperand(b, sums, sums.nbytes)
+        return self._core.prepare(stored(b), self.threads)
 
     def run(self, a: Any, b: Any, out: Any = None) -> Any:
         """Compute C = A B in `out`, or in a new C-ordered array. See `Executor.run`; b may be a result of `prepare`.
@@ -135,7 +136,7 @@ class MatrixExecutor:
             PlanError: the arrays do not match the request, or an entry exceeds the stated `max_abs`.
         """
         request, operands = self.request, self._operands
-        b, sums = (b.b, b.sums) if isinstance(b, PreparedOperand) else (b, None)
+        b, right = (b.b, b) if isinstance(b, PreparedOperand) else (b, None)
         a, b = operands.checked(request, a, b, out)
         given = operands.empty(request) if out is None else out
         out = operands.written(given)
@@ -149,7 +150,7 @@ class MatrixExecutor:
         a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
         with self._pool.take(self.workspace) as arena:
             for index in np.ndindex(batch):
-                self._one(self._core, a[index], b[index], target[index], arena.rest() if batch else arena, sums)
+                self._one(self._core, a[index], b[index], target[index], arena.rest() if batch else arena, right)
         if late:
             out[...] = target
         return given
@@ -164,12 +165,12 @@ class MatrixExecutor:
             self._one(self._core, a, b, stored(out), arena, None)
         return out
 
-    def _one(self, core: Core, a: Matrix, b: Matrix, out: Matrix, arena: Arena, sums: Any | None) -> None:
+    def _one(self, core: Core, a: Matrix, b: Matrix, out: Matrix, arena: Arena, right: PreparedOperand | None) -> None:
         layouts = self.request.layouts
         a, b = (_gathered(x, layout, arena) for x, layout in ((a, layouts[0]), (b, layouts[1])))
         given, out = out, arena.array(out.shape, out.dtype) if layouts[2] is Layout.SCATTERED else out
-        if sums is not None and isinstance(core, PreparingCore):
-            core.run(a, b, out, arena, self.threads, sums)
+        if right is not None and isinstance(core, PreparingCore):
+            core.run(a, b, out, arena, self.threads, right)
         else:
             core.run(a, b, out, arena, self.threads)
         if given is not out:

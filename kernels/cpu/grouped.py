@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.grids import Kind
 from ...schemes_db.program import Terms
@@ -13,7 +12,7 @@ from ..arrays import Matrix
 from ..codegen.grouping import GroupedProgram, Sums, group_products
 from ..codegen.maps import Block, LinearMap, ProgramMaps
 from ..planning.strategy import Stage
-from .mapping import Blocks, BoundMap, leading_dimension, sums_stage
+from .mapping import Blocks, BoundMap, blocks_at, leading_dimension, sums_stage
 from .partition import Partition, blocks_of
 from .stores import SUMS, Batch, Form
 from .triangular_products import zero_outside_triangle
@@ -35,9 +34,6 @@ class OperandSums:
         places, of_places = blocks.places[side], blocks.kinds[side]
         self._along_width = (side == 0) != self._grid.by_columns
         self._halves = [i for i, kind in enumerate(of_places) if kind.half]
-        self._whole = [i for i in range(len(places)) if i not in self._halves]
-        # Permutation from the whole blocks followed by the copies to the order of the map's sources.
-        self._order = [(self._whole + self._halves).index(i) for i in range(len(places))]
         alike = LinearMap(len(self._halves), (), tuple(((1, i),) for i in range(len(self._halves))))
         self._copying = self._grid.bound(alike)
         self._views: dict[int, tuple[slice, slice]] = {}
@@ -89,17 +85,17 @@ class OperandSums:
         """The copies of half blocks, and the sums."""
         return self._copying, self._adding
 
-    def make(self, matrix: Matrix, arena: Arena, spare: npt.NDArray[np.int64], threads: int) -> list[Matrix]:
+    def make(self, matrix: Matrix, arena: Arena, spare: Matrix, threads: int) -> list[Matrix]:
         """Compute all sums of an operand: for every group the matrix that it multiplies."""
         slots = [arena.array(self._slot_shape(length), self._grid.storage) for length in self._lengths]
         source = self._grid.locate(matrix)
         if self._halves:
             copies = self._blocks(slots[: len(self._halves)], self._lengths[: len(self._halves)])
-            self._copying.run(source.chosen(self._halves), copies, _same(len(self._halves)), spare, threads)
-            source = source.joined(self._whole, copies, list(range(len(self._halves)))).chosen(self._order)
+            self._copying.run(source[self._halves], copies, spare, threads)
+            source[self._halves] = copies
         made = self._blocks(slots[len(self._halves) :], self._lengths[len(self._halves) :])
         if len(made):
-            self._adding.run(source, made, _same(len(made)), spare, threads)
+            self._adding.run(source, made, spare, threads)
         whole = [self._matrix(slot, length) for slot, length in zip(slots, self._lengths, strict=True)]
         count = len(self._views) + len(self._slot_of)
         return [matrix[self._views[i]] if i in self._views else whole[self._slot_of[i]] for i in range(count)]
@@ -118,7 +114,7 @@ class OperandSums:
             step = width * slot.itemsize if self._along_width else height * slot.strides[0]
             addresses += [slot.ctypes.data + t * step for t in range(length)]
             strides += [slot.strides[0]] * length
-        return Blocks.of(addresses, strides, (Kind.FULL, height, width))
+        return blocks_at(addresses, strides, (Kind.FULL, height, width))
 
 
 def _plain(parts: Sums) -> int | None:
@@ -126,10 +122,6 @@ def _plain(parts: Sums) -> int | None:
     if len(parts) == 1 and len(parts[0]) == 1 and parts[0][0][0] == 1:
         return parts[0][0][1]
     return None
-
-
-def _same(count: int) -> dict[int, int]:
-    return {i: i for i in range(count)}
 
 
 class Groups:
@@ -159,7 +151,6 @@ class Groups:
         self._finished = sorted(done)
         merged = [i for i, block in enumerate(maps.stored) if block not in done]
         self._merge = self._grid.bound(self.grouped.merge, merged)
-        self._merged = {i: i for i in merged}
 
     def _place_products(self) -> None:
         """Assign groups to blocks of C: one equal to the group, one whose only term it is, or an ABSENT one.
@@ -208,7 +199,7 @@ class Groups:
         lefts, others = made if len(made) == 2 else (made[0][:count], [x.T for x in made[0][count:]])
         products = [self._home(i, out, buffer) for i in range(count)]
         yield Batch(range(count), lefts, others if rights is None else rights, products)
-        self._merge.run(self._located(products), grid.locate(out), self._merged, spare, threads)
+        self._merge.run(self._located(products), grid.locate(out), spare, threads)
         for place in self._finished:
             kind = target.c[place[0]][place[1]]
             if kind.half:
@@ -230,7 +221,7 @@ class Groups:
             if group.kind.side == "out":
                 kind = Kind.UPPER if group.kind.of_upper else Kind.LOWER
             shapes[i] = (kind.mirrored if grid.by_columns else kind, grid.height, grid.width)
-        return Blocks.of([x.ctypes.data for x in stored], [x.strides[0] for x in stored], shapes)
+        return blocks_at([x.ctypes.data for x in stored], [x.strides[0] for x in stored], shapes)
 
 
 def _one_map(maps: ProgramMaps, rights: list[Sums]) -> tuple[LinearMap, list[Sums]]:

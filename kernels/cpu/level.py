@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import cast
 
 from ...errors import PlanError
 from ...schemes_db.program import ProductKind, Program
 from ...schemes_db.symmetry import Triangle
 from ..arrays import Matrix, Sizes
-from ..planning.strategy import Stage
+from ..planning.strategy import PreparedOperand, Stage
 from ..request import Layout, Request
 from .executor import PreparingCore
 from .grouped import Groups
@@ -23,15 +22,6 @@ from .triangular_products import BASE, MOST_TASK_STRIPS, HalfProduct, leaf_strip
 from .workspace import Arena
 
 ByColumns = tuple[bool, bool, bool]
-
-
-@dataclass(frozen=True)
-class Right:
-    """The precomputed right operands of a level for a reused B: by product, and those of inner levels."""
-
-    operands: list[Matrix]
-    inner: tuple[Right | None, ...]
-    nbytes: int
 
 
 class Level(PreparingCore):
@@ -65,12 +55,10 @@ class Level(PreparingCore):
             return Leaf(sizes, dtype, method.blas, method.tasks)
         triangle = Triangle(kind.side, kind.of_upper)
         size = bn if kind.side == "right" else bm
-        if not method.grouped:
-            strips, tasks = leaf_strips(size), method.tasks
-            return HalfProduct(triangle, sizes, dtype, strips, clean=False, blas=method.blas, shared=tasks)
-        if kind.side == "out":
-            return HalfProduct(triangle, sizes, dtype, base=BASE, clean=False)
-        return HalfProduct(triangle, sizes, dtype, strip_count(size, MOST_TASK_STRIPS), clean=False)
+        halved = method.grouped and kind.side == "out"
+        strips = 1 if halved else strip_count(size, MOST_TASK_STRIPS) if method.grouped else leaf_strips(size)
+        base, blas = BASE if halved else None, method.blas
+        return HalfProduct(triangle, sizes, dtype, strips, base, clean=False, blas=blas, shared=method.tasks)
 
     def workspace(self, threads: int) -> int:
         below = max(core.workspace(threads) for core in self._cores.values())
@@ -92,16 +80,16 @@ class Level(PreparingCore):
             core.compile()
 
     def run(
-        self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: Right | None = None
+        self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1, right: PreparedOperand | None = None
     ) -> None:
         """See `Core.run`. `right` is the result of `prepare`; if given, b is not read."""
-        operands = None if right is None else right.operands
+        operands, inner = (None, None) if right is None else right.sums
         for batch in self.store.batches(a, b, out, arena, threads, operands):
-            self._multiply(batch, arena, threads, right)
+            self._multiply(batch, arena, threads, inner)
         self.cut.clear(out)
 
-    def prepare(self, b: Matrix, threads: int = 1) -> Right:
-        """Compute the right operands of B and of all inner levels, in newly allocated memory.
+    def prepare(self, b: Matrix, threads: int = 1) -> PreparedOperand:
+        """Compute the right operands of B by product, and those of inner levels, in newly allocated memory.
 
         Raises:
             PlanError: the level's store is not `Slabs`: other stores hold no sums of B, or are for triangular products.
@@ -109,13 +97,15 @@ class Level(PreparingCore):
         if not isinstance(self.store, Slabs):
             raise PlanError("only levels that compute all sums before the products keep those of B; use batch or tasks")
         operands, nbytes = self.store.rights(b, threads)
-        inner = tuple(
+        inner = [
             core.prepare(operand, threads) if isinstance(core, Level) else None
             for core, operand in zip(self._core_of, operands, strict=True)
-        )
-        return Right(operands, inner, nbytes + sum(below.nbytes for below in inner if below))
+        ]
+        return PreparedOperand(b, (operands, inner), nbytes + sum(below.nbytes for below in inner if below))
 
-    def _multiply(self, batch: Batch, arena: Arena, threads: int, right: Right | None) -> None:
+    def _multiply(
+        self, batch: Batch, arena: Arena, threads: int, inner: Sequence[PreparedOperand | None] | None
+    ) -> None:
         """Run the products of a batch: some as single-threaded tasks, the others one by one on all threads."""
 
         def run(i: int, memory: Arena, threads: int) -> None:
@@ -123,7 +113,7 @@ class Level(PreparingCore):
             core = self._core_of[r]
             operands = batch.lefts[i], batch.rights[i], batch.results[i], memory, threads
             if isinstance(core, Level):
-                core.run(*operands, right.inner[r] if right is not None else None)
+                core.run(*operands, inner[r] if inner is not None else None)
             else:
                 core.run(*operands)
 

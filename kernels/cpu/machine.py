@@ -32,17 +32,17 @@ _LIBRARIES = ("numpy", "numba", "torch")
 @lru_cache(maxsize=1)
 def hardware() -> str:
     """Return the processor's name."""
-    names = (line.split(":", 1)[1].strip() for line in described() if line.startswith("model name"))
-    return next(names, "") or platform.processor() or platform.machine() or "unknown"
+    return _described().get("model name") or platform.processor() or platform.machine() or "unknown"
 
 
 @lru_cache(maxsize=1)
-def described() -> tuple[str, ...]:
-    """Return the system's description of the first processor."""
+def _described() -> dict[str, str]:
+    """Return the system's description of the first processor: values by name."""
     try:
-        return tuple(Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines())
+        lines = Path("/proc/cpuinfo").read_text().split("\n\n", 1)[0].splitlines()
     except OSError:
-        return ()
+        return {}
+    return {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
 @lru_cache(maxsize=1)
@@ -151,7 +151,8 @@ def _rates(threads: int, dtype: str) -> tuple[GemmRate, ...]:
     kind = dtype_of(dtype)
     if kind.exact:
         return (GemmRate(dtype, 256, 256, 256, INTEGER_RATE), GemmRate(dtype, 256, 256, 256, INTEGER_RATE, "tasks"))
-    wide = next((flops for name, flops in FLOPS_PER_CYCLE if name in _flags()), FLOPS_PER_CYCLE_SCALAR)
+    features = (_described().get("flags") or _described().get("Features", "")).split()
+    wide = next((flops for name, flops in FLOPS_PER_CYCLE if name in features), FLOPS_PER_CYCLE_SCALAR)
     best = threads * wide * _hertz() * 4 / kind.numpy.itemsize
     found = []
     for size in SIZES:
@@ -162,24 +163,14 @@ def _rates(threads: int, dtype: str) -> tuple[GemmRate, ...]:
 
 
 @lru_cache(maxsize=1)
-def _flags() -> frozenset[str]:
-    """Return the processor's features as the system names them; none if it does not."""
-    names = ("flags", "Features")
-    return frozenset(word for line in described() if line.startswith(names) for word in line.split(":", 1)[1].split())
-
-
-@lru_cache(maxsize=1)
 def _hertz() -> float:
     """Return the highest clock that the system reports."""
     folder = Path("/sys/devices/system/cpu/cpu0/cpufreq")
-    try:
+    with contextlib.suppress(OSError, ValueError):
         return 1e3 * int((folder / "cpuinfo_max_freq").read_text())
-    except (OSError, ValueError):
-        clocks = [line.split(":", 1)[1] for line in described() if line.startswith("cpu MHz")]
-    try:
-        return 1e6 * max(map(float, clocks), default=HERTZ / 1e6)
-    except ValueError:
-        return HERTZ
+    with contextlib.suppress(KeyError, ValueError):
+        return 1e6 * float(_described()["cpu MHz"])
+    return HERTZ
 
 
 def cpu_machine(dtype: str = "float32", profile: Profile | None = None, threads: int | None = None) -> Machine:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..arrays import Matrix
 from ..codegen.maps import MapPiece
 from ..codegen.rows import rows_kernel
 from ..dtypes import dtype_of
@@ -16,7 +18,8 @@ from ..planning.strategy import Stage
 from .threads import parallel_rows
 from .workspace import ALIGNMENT
 
-IntArray = npt.NDArray[np.int64]
+Blocks = npt.NDArray[np.int64]
+"""Blocks of one shape: a row (address, row stride in bytes, kind, rows, columns) for each."""
 
 
 def leading_dimension(width: int, itemsize: int) -> int:
@@ -30,29 +33,11 @@ def leading_dimension(width: int, itemsize: int) -> int:
     return lines * ALIGNMENT // itemsize
 
 
-@dataclass(frozen=True)
-class Blocks:
-    """Blocks of one shape: a table (count, 5) of address, row stride in bytes, kind, rows and columns."""
-
-    table: IntArray
-
-    @classmethod
-    def of(cls, addresses: Any, strides: Any, shapes: Any) -> Blocks:
-        """Return blocks of these addresses (count,), strides (count,) or one of all, and (kind, rows, columns)."""
-        table = np.empty((len(addresses), 5), np.int64)
-        table[:, 0], table[:, 1], table[:, 2:] = addresses, strides, shapes
-        return cls(table)
-
-    def __len__(self) -> int:
-        return len(self.table)
-
-    def chosen(self, places: list[int]) -> Blocks:
-        """Return some of these blocks, in this order."""
-        return Blocks(self.table[places])
-
-    def joined(self, places: list[int], other: Blocks, others: list[int]) -> Blocks:
-        """Return some of these blocks, followed by some of another matrix."""
-        return Blocks(np.concatenate([self.table[places], other.table[others]]))
+def blocks_at(addresses: Any, strides: Any, shapes: Any) -> Blocks:
+    """Return blocks of these addresses (count,), strides (count,) or one of all, and (kind, rows, columns)."""
+    table = np.empty((len(addresses), 5), np.int64)
+    table[:, 0], table[:, 1], table[:, 2:] = addresses, strides, shapes
+    return table
 
 
 STREAMING_BYTES = 1 << 20
@@ -91,18 +76,19 @@ class BoundMap:
             rows_kernel(piece.map, self.dtype)
 
     def run(
-        self, source: Blocks, target: Blocks, place: dict[int, int], spare: npt.NDArray[np.int64], threads: int
+        self, source: Blocks, target: Blocks, spare: Matrix, threads: int, place: Mapping[int, int] | None = None
     ) -> None:
-        """Execute the map. Result i of the whole map is written to block `place[i]` of the target.
+        """Execute the map. Result i of the whole map is written to block i of the target, or to block `place[i]`.
 
-        `spare` are the addresses of a row of zeros and of a row for unwanted output, as wide as
-        the blocks.
+        `spare` are a row of zeros and a row for unwanted output, at least as wide as the blocks.
         """
+        zeros, trash = spare.ctypes.data, spare.ctypes.data + spare.strides[0]
         for piece in self.pieces:
             kernel = rows_kernel(piece.map, self.dtype)
-            blocks = source.joined(list(piece.sources), target, [place[i] for i in piece.results])
+            targets = list(piece.results) if place is None else [place[i] for i in piece.results]
+            blocks = np.concatenate([source[list(piece.sources)], target[targets]])
             results = len(piece.results) * self.block_bytes
-            work = kernel.bound(blocks.table, spare, self.width, results >= STREAMING_BYTES)
+            work = partial(kernel, blocks.ctypes.data, zeros, trash, self.width, results >= STREAMING_BYTES)
             parallel_rows(work, self.height, threads if results >= PARALLEL_BYTES else 1)
 
 

@@ -20,7 +20,7 @@ from ..dtypes import dtype_of
 from ..identity import memoize_on_instance
 from ..request import INT8
 from .blas import NUMPY, Backend
-from .mapping import Blocks, BoundMap, leading_dimension
+from .mapping import Blocks, BoundMap, blocks_at, leading_dimension
 from .workspace import aligned
 
 Allocate = Callable[[tuple[int, ...], np.dtype[Any]], Matrix]
@@ -138,7 +138,7 @@ class Grid:
         stored = self.stored(matrix)
         stride, item = stored.strides[0], stored.itemsize
         addresses = [stored.ctypes.data + p * self.height * stride + q * self.width * item for p, q in self.places]
-        return Blocks.of(addresses, stride, self.shapes)
+        return blocks_at(addresses, stride, self.shapes)
 
     def view(self, matrix: Matrix, place: Block) -> Matrix:
         """Return the full block at a place of the product as a view."""
@@ -161,7 +161,7 @@ class Grid:
         """Return the blocks of a stack, all full."""
         count, height, _ = stack.shape
         addresses = stack.ctypes.data + np.arange(count, dtype=np.int64) * stack.strides[0]
-        return Blocks.of(addresses, stack.strides[1], (Kind.FULL, height, self.width))
+        return blocks_at(addresses, stack.strides[1], (Kind.FULL, height, self.width))
 
     def matrices(self, stack: Matrix) -> list[Matrix]:
         """Return the matrices of a stack."""
@@ -197,18 +197,18 @@ class Partition:
         whole = ((m, k) == (bm * gm, bk * gk), (k, n) == (bk * gk, bn * gn))
         self.plain = tuple(blocks.plain[side] if whole[side] else {} for side in range(2))
         self.wanted, self._cleared = blocks.wanted, blocks.cleared
-        self._spare_row = max(grid.width * grid.storage.itemsize for grid in self.grids)
+        self._spare_row = aligned(max(grid.width * grid.storage.itemsize for grid in self.grids))
 
-    def spare(self, allocate: Allocate) -> npt.NDArray[np.int64]:
-        """Allocate a row of zeros and a row that nobody reads, and return their addresses."""
-        zeros, trash = (allocate((self._spare_row,), np.dtype(np.uint8)) for _ in range(2))
-        zeros[...] = 0
-        return np.array([zeros.ctypes.data, trash.ctypes.data], np.int64)
+    def spare(self, allocate: Allocate) -> Matrix:
+        """Allocate a row of zeros and a row that nobody reads."""
+        rows = allocate((2, self._spare_row), np.dtype(np.uint8))
+        rows[0] = 0
+        return rows
 
     @property
     def spare_bytes(self) -> int:
         """The bytes that `spare` takes from an arena."""
-        return 2 * aligned(self._spare_row)
+        return 2 * self._spare_row
 
     def clear(self, out: Matrix) -> None:
         """Zero the unwanted blocks of C and those that no product contributes to."""

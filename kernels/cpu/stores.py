@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy.typing as npt
+import numpy as np
 
 from ...schemes_db.program import Coefficient, ProductKind
 from ..arrays import Matrix
@@ -82,18 +81,17 @@ class Slabs:
             rights = self._sums(1, b, stacks[1], spare, threads)
         result = cut.grids[2]
         yield Batch(range(len(self.forms)), lefts, rights, result.matrices(stacks[2]))
-        wanted = {i: i for i in cut.wanted}
-        self.maps[2].run(result.in_stack(stacks[2]), result.locate(out), wanted, spare, threads)
+        self.maps[2].run(result.in_stack(stacks[2]), result.locate(out), spare, threads)
 
     def rights(self, b: Matrix, threads: int) -> tuple[list[Matrix], int]:
         """Compute the right operand of every product, in newly allocated memory, and return them with its bytes."""
         stack = self._cut.grids[1].stack(self._counts[1], empty_aligned)
         return self._sums(1, b, stack, self._cut.spare(empty_aligned), threads), stack.nbytes
 
-    def _sums(self, side: int, matrix: Matrix, stack: Matrix, spare: npt.NDArray[Any], threads: int) -> list[Matrix]:
+    def _sums(self, side: int, matrix: Matrix, stack: Matrix, spare: Matrix, threads: int) -> list[Matrix]:
         """Return the operand of every product on one side: a matrix of the stack, or a view of a block."""
         cut, grid = self._cut, self._cut.grids[side]
-        self.maps[side].run(grid.locate(matrix), grid.in_stack(stack), self._made[side], spare, threads)
+        self.maps[side].run(grid.locate(matrix), grid.in_stack(stack), spare, threads, self._made[side])
         made = grid.matrices(stack)
         operands = {result: made[i] for result, i in self._made[side].items()}
         operands.update((result, grid.view(matrix, place)) for result, place in cut.plain[side].items())
@@ -185,7 +183,7 @@ class Buffers:
             part = self._sides[side][result]
             if not isinstance(part, BlockSum):
                 return cut.grids[side].view((a, b)[side], part)
-            part.kernel.run(sources[side].chosen(part.read), buffers[side], {0: 0}, spare, threads)
+            part.kernel.run(sources[side][part.read], buffers[side], spare, threads)
             return matrices[side]
 
         for r, feed in enumerate(self._feeds):
@@ -193,9 +191,8 @@ class Buffers:
             right = operand(1, cut.maps.right_of[r]) if rights is None else rights[r]
             yield Batch([r], [left], [right], [matrices[2]])
             if feed is not None:
-                source = buffers[2].joined([0], sources[2], feed.read)
-                places = {i: i for i in range(len(feed.written))}
-                feed.kernel.run(source, sources[2].chosen(feed.written), places, spare, threads)
+                source = np.concatenate([buffers[2], sources[2][feed.read]])
+                feed.kernel.run(source, sources[2][feed.written], spare, threads)
 
 
 def _feeds(merge: LinearMap, wanted: list[int], products: int) -> list[tuple[Terms, Terms]]:

@@ -137,7 +137,7 @@ class HalfProduct(Core):
     def workspace(self, threads: int = 1) -> int:
         if self.triangle.side == "out" or not self.clean:
             return 0
-        return aligned(-(-self._size // self.strips) * self._size * self._itemsize)
+        return aligned(-(-self._size // self.strips) * self._size * dtype_of(self.dtype).numpy.itemsize)
 
     @cached_property
     def flops(self) -> int:
@@ -148,27 +148,14 @@ class HalfProduct(Core):
         return int(2 * dtype_of(self.dtype).parts ** 2 * m * k * n * worked_fraction(self._size, self.strips))
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
-        """See `Core.stages`: the squares of every size, then the remaining triangles."""
-        if self._parts is None:
-            return [self._strip_stage(times)]
-        first, _, second = self._parts
-        _, k, _ = self.sizes
-        own = Leaf((second.sizes[0], k, first.sizes[0]), self.dtype).stages(times)
-        both = first.stages(2 * times) if first.sizes == second.sizes else first.stages(times) + second.stages(times)
-        return own + both
-
-    def _strip_stage(self, times: int) -> Stage:
+        """See `Core.stages`: the strips. Triangles that are halved are products of a level, which has their stages."""
         m, k, n = self.sizes
         strip = -(-self._size // self.strips)
         # The mean strip has half of the inner or of the outer size.
         mean = {"out": (strip, k, -(-n // 2)), "left": (strip, -(-k // 2), n), "right": (m, -(-k // 2), strip)}
-        moved = (m * k + k * n + m * n) * self._itemsize
+        moved = (m * k + k * n + m * n) * dtype_of(self.dtype).numpy.itemsize
         name = f"{times * self.strips} strips of {strip} of {m}x{k}x{n}"
-        return Stage(name, times * self.flops, times * moved, product=mean[self.triangle.side])
-
-    @property
-    def _itemsize(self) -> int:
-        return dtype_of(self.dtype).numpy.itemsize
+        return [Stage(name, times * self.flops, times * moved, product=mean[self.triangle.side])]
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         if self._parts is not None:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...errors import PlanError
 from ..arrays import Tensor, torch
 from ..planning.strategy import Executor, Plan
 from ..precision import TF32
@@ -21,7 +19,7 @@ from ..request import INT8, Layout, Request
 from ..structure import Triangular, is_factored
 from .clock import interleaved
 from .kernel_node import beside_captures
-from .precompile import Kernel, compile_ahead, kernels_of
+from .precompile import compile_ahead, kernels_of
 
 CHECKED = 128
 """Number of rows of C that are compared with a float64 reference."""
@@ -51,11 +49,7 @@ class CudaBench:
 
     def precompile(self, plans: Sequence[Plan], on_event: Callable[[str], None]) -> None:
         """Compile the kernels of many plans, by one process per core, into Triton's cache."""
-        calls = []
-        for plan in plans:
-            with suppress(PlanError):
-                a, b, out = self.operands(plan.request, 0, blank=True)
-                calls.append(partial(run_kernels, plan.build(), a, b, out))
+        calls = [partial(run_kernels, plan) for plan in plans]
         compile_ahead(calls, lambda done, known: on_event(f"compiled {done} of {known} kernels"))
 
     def errors(self, request: Request, a: Tensor, b: Tensor) -> Callable[[Tensor], float]:
@@ -114,9 +108,15 @@ def drawn_operands(request: Request, seed: int, blank: bool = False) -> tuple[An
     return a, (a.mT if request.shared else b), c
 
 
-def run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
-    """Run an executor on tensors without data, except the vendor's products, for which torch would import sympy."""
+def run_kernels(plan: Plan) -> None:
+    """Run a plan on tensors without data, except the vendor's products, for which torch would import sympy.
+
+    Raises:
+        PlanError: the plan cannot run: the product itself says why.
+    """
     from torch.overrides import TorchFunctionMode
+
+    executor, operands = plan.build(), drawn_operands(plan.request, 0, blank=True)
 
     class WithoutProducts(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -125,31 +125,17 @@ def run_kernels(executor: Executor, a: Tensor, b: Tensor, out: Tensor) -> None:
             return kwargs["out"] if left_out else func(*args, **kwargs)
 
     with WithoutProducts():
-        executor.run(a, b, out)
+        executor.run(*operands)
 
 
 def compile_now(plan: Plan) -> None:
     """Compile the missing kernels of a plan in parallel processes, and say so on stderr, if that takes a while."""
-    try:
-        a, b, out = CudaBench().operands(plan.request, 0, blank=True)
-        call = partial(run_kernels, plan.build(), a, b, out)
-    except PlanError:
-        return  # the product itself says why it cannot run
-    kernels = kernels_of([call])
-    if sum(map(_compile_seconds, kernels)) > QUICK:
-        longest = max(map(_compile_seconds, kernels))
-        what = f"{len(kernels)} kernels of {plan.candidate}"
-        print(
-            f"lcma: compiling {what}, about {longest + QUICK:.0f} s; stored for later processes",
-            file=sys.stderr,
-            flush=True,
-        )
-        compile_ahead([call])
-
-
-def _compile_seconds(kernel: Kernel) -> float:
-    """Return the estimated seconds of compilation."""
-    return (len(kernel.text) / CHARACTERS) ** POWER
+    calls = [partial(run_kernels, plan)]
+    seconds = [(len(kernel.text) / CHARACTERS) ** POWER for kernel in kernels_of(calls)]
+    if sum(seconds) > QUICK:
+        text = f"lcma: compiling {len(seconds)} kernels of {plan.candidate}, about {max(seconds) + QUICK:.0f} s"
+        print(f"{text}; stored for later processes", file=sys.stderr, flush=True)
+        compile_ahead(calls)
 
 
 def run_once(executor: Executor, request: Request) -> None:

@@ -17,6 +17,7 @@ from .combine import Combination
 from .launch import device_for
 from .naive import combine, int8_product, takes_triton
 from .packed_product import PackedArithmetic
+from .shape import SEGMENT
 from .tiles import GROUP as GROUP
 from .tiles import Tile, launch
 
@@ -28,9 +29,6 @@ SMALL_TILE = Tile(64, 128, 128, 4, 3)
 
 CAPABILITY = (9, 0)
 """Compute capability of the first GPUs whose shared memory and registers fit TILE."""
-
-SEGMENT = 16
-"""Bytes that rows are multiples of, so that threads read whole segments; others are copied."""
 
 LEAST_ROWS, UNIT = 32, 8
 """torch._int_mm requires more than 16 rows, and k and n in multiples of 8."""

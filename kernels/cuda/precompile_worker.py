@@ -39,21 +39,20 @@ class OfflineDriver:
         return 0
 
 
-def compile_kernel(module: str, text: str | None, kernel: str, asked: str) -> None:
-    """Compile one kernel into Triton's cache; `text` for a generated module, `asked` as recorded by Triton."""
-    held = import_module(module) if text is None else load(text)
-    getattr(held, kernel).preload(asked)
-
-
 def main() -> None:
-    """Process lines [module, text, kernel, asked] until the input ends; the first line is the target."""
+    """Compile kernels into Triton's cache until the input ends; the first line is the target.
+
+    The others are lines [module, text, kernel, asked]: `text` is that of a generated module, else None, `asked` what
+    Triton recorded.
+    """
     # The compiler may print: answers are written to the original standard output, all else to standard error.
     with os.fdopen(os.dup(1), "w") as answers:
         os.dup2(2, 1)
         OfflineDriver.activate(*json.loads(sys.stdin.readline()))
         for line in sys.stdin:
             try:
-                compile_kernel(*json.loads(line))
+                module, text, kernel, asked = json.loads(line)
+                getattr(import_module(module) if text is None else load(text), kernel).preload(asked)
                 answer = ""
             except Exception as error:  # any exception of the compiler: the parent reports it, as will the launch
                 answer = f"{type(error).__name__}: {error}".splitlines()[0]

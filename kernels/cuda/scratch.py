@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
@@ -38,38 +38,25 @@ def is_idle(index: int) -> bool:
         return torch.cuda.default_stream(index).query()
 
 
-class ScratchCalls:
-    """Runs executors on operands of a request, on a stream of their own, without gradients and autocast.
+@contextlib.contextmanager
+def scratch_calls(request: Request, index: int, after: bool) -> Iterator[Callable[[Executor], None]]:
+    """Yield a function that runs an executor a few times on operands of a request, and waits for the GPU.
 
-    float32 is multiplied by torch's current setting of tf32, which is not changed. With `after` the calls wait for what
-    the caller's stream has to do.
+    Within the with block this thread is on a stream of its own, without gradients and autocast. float32 is multiplied
+    by torch's current setting of tf32, which is not changed. With `after` the calls wait for what the caller's stream
+    has to do.
     """
+    stream = _stream(index)
+    with beside_captures(), torch.cuda.device(index):
+        if after:
+            stream.wait_stream(torch.cuda.current_stream())
+        with torch.no_grad(), torch.autocast("cuda", enabled=False), torch.cuda.stream(stream):
+            a, b, _ = drawn_operands(request, 0)
 
-    def __init__(self, request: Request, index: int, after: bool = False) -> None:
-        self._stream = _stream(index)
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(beside_captures())
-            stack.enter_context(torch.cuda.device(index))
-            if after:
-                self._stream.wait_stream(torch.cuda.current_stream())
-            with self._within():
-                self._a, self._b, _ = drawn_operands(request, 0)
-            self._stack = stack.pop_all()
+            def run(executor: Executor) -> None:
+                torch.cuda._sleep(AHEAD)
+                for _ in range(BLOCK):
+                    executor.run(a, b)
+                stream.synchronize()
 
-    def run(self, executor: Executor) -> None:
-        """Run an executor a few times, and wait for the GPU."""
-        with self._within():
-            torch.cuda._sleep(AHEAD)
-            for _ in range(BLOCK):
-                executor.run(self._a, self._b)
-            self._stream.synchronize()
-
-    def close(self) -> None:
-        """Free the operands."""
-        del self._a, self._b
-        self._stack.close()
-
-    @contextlib.contextmanager
-    def _within(self) -> Iterator[None]:
-        with torch.no_grad(), torch.autocast("cuda", enabled=False), torch.cuda.stream(self._stream):
-            yield
+            yield run

@@ -10,7 +10,8 @@ from ...schemes_db.target import Target
 from ..request import Request
 
 SEGMENT = 16
-"""Bytes that every row of a stack is a multiple of, as cuBLAS's tensor core kernels require."""
+"""Bytes that every row of a stack is a multiple of, as cuBLAS's tensor core kernels require, and every row that our
+kernel of int8 reads: threads read whole segments."""
 
 LINE = 128
 """Bytes of a memory transaction."""

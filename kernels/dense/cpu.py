@@ -8,9 +8,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...errors import PlanError
-from ...schemes_db.program import Program
-from ..codegen.maps import maps_of
 from ..cpu.blas import NUMPY, Backend, backend_of, backends, library_for
 from ..cpu.cost_model import CpuCostModel
 from ..cpu.executor import Core
@@ -172,10 +169,6 @@ class CpuScheme(SchemeStrategy, CpuStrategy):
             return "there is one thread: the same as batched"
         if method == TASKS and (not machine.blas_limited or how.blas is not NUMPY):
             return "the library of the products has no thread limit that could be set for each task"
-        try:
-            _check_levels(program)
-        except PlanError as error:
-            return str(error)
         return None
 
     def predict(self, candidate: Candidate, request: Request, machine: Machine) -> list[Stage]:
@@ -220,12 +213,6 @@ def _method(candidate: Candidate, request: Request, machine: Machine) -> CpuMeth
 def _core(program: IdentityKey, request: Request, method: CpuMethod) -> Level:
     """Return the core, which predicting, sizing and building share."""
     return core_of(program.held, request, method)
-
-
-def _check_levels(program: Program) -> None:
-    maps_of(program)
-    for _, inner in program.inner:
-        _check_levels(inner)
 
 
 STRATEGIES = CpuVendor(), CpuScheme()

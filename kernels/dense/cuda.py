@@ -106,10 +106,6 @@ def _padded_stages(request: Request, costs: CudaCostModel) -> list[Stage]:
     return stages
 
 
-BATCHED, STACK = "batched", "stack"
-METHODS = (BATCHED, STACK)
-"""The methods of the products of a stage: one batched call, or our own kernel."""
-
 PRICED = 40
 """Number of combinations of grid and rank, least bounds first, that are priced. Chains of equal grid and rank cost the
 same in any order of their levels, so that they are priced together.
@@ -169,7 +165,7 @@ class CudaScheme(SchemeStrategy, Strategy):
 
     name: str = "scheme"
     family: str = FAMILY
-    methods = METHODS
+    methods = tuple(one.value for one in CudaMethod)
 
     def propose(self, request: Request, machine: Machine) -> Sequence[Proposal] | str:
         """See `Strategy.propose`: the best chains by a lower bound for every method and padding.
@@ -197,7 +193,7 @@ class CudaScheme(SchemeStrategy, Strategy):
             return "nothing is predicted to be faster than the vendor's product by its margin"
         some = known[np.array(chosen)]
         found = []
-        for method in METHODS:
+        for method in self.methods:
             if _method_reason(method, request):
                 continue
             prices = sum(seconds for _, _, _, seconds, _ in _parts(some, request, costs, method))
@@ -219,7 +215,7 @@ class CudaScheme(SchemeStrategy, Strategy):
             return f"the levels of {program.target} cannot be executed in one pass: blocks of it are absent"
         if reason := reason_against(program, request.arithmetic) or _method_reason(candidate.method, request):
             return reason
-        if candidate.method == STACK and (reason := _stack_reason(_core(candidate), request)):
+        if candidate.method == CudaMethod.STACK and (reason := _stack_reason(_core(candidate), request)):
             return reason
         if _pieces(candidate, request) is None:
             least = level_workspace(request, _core(candidate))
@@ -340,7 +336,7 @@ def _costs_of_core(core: CudaLevel) -> SchemeCosts:
 
 def _method_reason(method: str, request: Request) -> str | None:
     """Return the reason why products of this dtype are not executed by a method, or None."""
-    if method == STACK and request.dtype not in STACKED:
+    if method == CudaMethod.STACK and request.dtype not in STACKED:
         return f"stacks are multiplied in {' and '.join(STACKED)}, not in {request.arithmetic}"
     return None
 

@@ -189,9 +189,9 @@ class SchemePool:
             ValueError, TypeError, KeyError: the fields are no pool's.
         """
         entries = tuple(
-            LevelScheme(str(label), tuple(_oriented(*row) for row in factors))
-            for label, factors in fields["entries"]
-            if factors
+            LevelScheme(label, tuple(OrientedScheme(source, order, digest, key) for source, order, digest, key in some))
+            for label, some in fields["entries"]
+            if some
         )
         costs = fields["costs"]
         if len(costs) != 12 or not all(len(line) == len(entries) > 0 for line in costs):
@@ -209,10 +209,6 @@ class SchemePool:
         strassens = [(chain, costs) for chain, costs in one if (costs.m, costs.k, costs.n) == (2, 2, 2)]
         chains, costs = zip(*one, *two, *_products(cubes, strassens), strict=True)
         return chains, SchemeCosts.stacked(costs)
-
-
-def _oriented(source: str, order: str, digest: str, key: str) -> OrientedScheme:
-    return OrientedScheme(str(source), str(order), str(digest), str(key))
 
 
 def _products(outer: list[CostedChain], inner: list[CostedChain]) -> list[CostedChain]:
@@ -269,12 +265,10 @@ def pool_for(machine: Machine) -> SchemePool:
 
 def scheme_pool() -> SchemePool:
     """Return the pool of the user's catalogue; computed once, and again when the catalogue has changed."""
-    stamp = catalogue_stamp()
-    if stamp is None:
-        _from_catalogue.cache_clear()
-        found = _from_catalogue("")  # the first use creates the catalogue, unless it cannot be written
-        stamp = catalogue_stamp()
-        return found if stamp is None else _stored(stamp)
+    if (stamp := catalogue_stamp()) is None:
+        found = _from_catalogue()  # the first use creates the catalogue, unless it cannot be written
+        if (stamp := catalogue_stamp()) is None:
+            return found
     return _stored(stamp)
 
 
@@ -283,7 +277,7 @@ def _stored(stamp: str) -> SchemePool:
     """Return the pool stored by this or another process, or compute and store it."""
     found = stored_pool(stamp)
     if found is None:
-        found = _from_catalogue(stamp)
+        found = _from_catalogue()
         _store(stamp, found)
     return found
 
@@ -310,8 +304,7 @@ def _path(stamp: str) -> Path:
     return cache_folder() / "scheme_pools" / f"{stamp}.json"
 
 
-@lru_cache(maxsize=1)
-def _from_catalogue(stamp: str) -> SchemePool:
+def _from_catalogue() -> SchemePool:
     with Catalog.open() as catalog:
         kept, dominated = _frontier(catalog)
     return replace(_pool_of(tuple(kept)), dominated=dominated)

@@ -31,7 +31,6 @@ from .tensors import (
     IntegerTensorCore,
     TensorMemory,
     TensorSums,
-    require_int64,
 )
 
 LEAF, KERNEL, DIGITS = "leaf", "kernel", "digits"
@@ -84,12 +83,16 @@ class CudaExact(ExactStrategy):
         return None
 
     def core(self, candidate: Candidate, request: Request, machine: Machine) -> BitTensorCore | IntegerTensorCore:
-        assert request.ring is not None
+        ring = request.ring
+        assert ring is not None
         if request.dtype == BITS:
             return _bit_core(request.shape, chain_of(candidate), VENDOR if self.name == LEAF else FUSED)
-        bounds = (request.ring.magnitude(max_abs_of(request)),) * 2
-        require_int64(request.shape, request.ring, bounds, request.out_dtype)
-        return _integer_core(request.shape, request.ring, bounds, self.name)
+        if request.out_dtype not in (None, "int64"):
+            raise PlanError(f"out_dtype {request.out_dtype} is computed on a processor; move the operands there")
+        most = ring.magnitude(max_abs_of(request))
+        if not ring.modulus and request.k * most**2 >= 1 << 63:
+            raise PlanError("elements can exceed int64 on a GPU; move the operands to a processor, or state max_abs")
+        return _integer_core(request.shape, ring, (most, most), self.name)
 
     def priced(
         self, core: BitTensorCore | IntegerTensorCore, candidate: Candidate, request: Request, machine: Machine

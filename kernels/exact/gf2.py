@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -47,17 +48,17 @@ class BitLeaf(Core):
     sizes: Sizes
     kernel: str
 
-    @property
-    def _packed(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _packed(self, depth: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the shapes of packed A and B, of at most so many words of the inner size."""
         from .affine import BLOCK_ROWS, DEPTH_WORDS, ROW_TILES
         from .affine import WORDS as PANEL
 
-        m, k, n = self.sizes
-        depth = min(words_of(k), DEPTH_WORDS)
+        (m, _, n), depth = self.sizes, min(depth, DEPTH_WORDS)
         return (-(-m // BLOCK_ROWS), depth, 8, ROW_TILES), (-(-words_of(n) // PANEL), 8 * depth, PANEL, 8)
 
     def workspace(self, threads: int) -> int:
-        return sum(aligned(8 * math.prod(shape)) for shape in self._packed) if self.kernel == AFFINE else 0
+        packed = self._packed(words_of(self.sizes[1])) if self.kernel == AFFINE else ()
+        return sum(aligned(8 * math.prod(shape)) for shape in packed)
 
     def compile(self) -> None:
         one = np.zeros((1, 1), np.uint64)
@@ -70,27 +71,16 @@ class BitLeaf(Core):
         if self.kernel == TABLES:
             from .tables import multiply_tables
 
-            parallel_rows(lambda first, last: multiply_tables(a, b, out, first, last), self.sizes[0], min(threads, 64))
+            parallel_rows(partial(multiply_tables, a, b, out), self.sizes[0], min(threads, 64))
             return
-        from .affine import DEPTH_WORDS
+        from .affine import DEPTH_WORDS, multiply_packed, pack_a, pack_b
 
-        (blocks, depth, *tile_a), (panels, _, *tile_b) = self._packed
-        left = arena.array((blocks, depth, *tile_a), WORDS)
-        right = arena.array((panels, 8 * depth, *tile_b), WORDS)
         for start in range(0, a.shape[1], DEPTH_WORDS):
-            part = min(DEPTH_WORDS, a.shape[1] - start)
-            some: Any = left.reshape(-1)[: blocks * part * math.prod(tile_a)].reshape(blocks, part, *tile_a)
-            other: Any = right.reshape(-1)[: panels * 8 * part * math.prod(tile_b)].reshape(panels, 8 * part, *tile_b)
-            piece_a, piece_b = a[:, start : start + part], b[64 * start : 64 * (start + part)]
-            self._multiply_part((piece_a, piece_b, out), (some, other), start > 0, threads)
-
-    def _multiply_part(self, matrices: Any, packed: Any, add: bool, threads: int) -> None:
-        from .affine import multiply_packed, pack_a, pack_b
-
-        (a, b, out), (left, right) = matrices, packed
-        parallel_rows(lambda i, j: pack_a(a, left, i, j), len(left), threads)
-        parallel_rows(lambda i, j: pack_b(b, right, i, j), len(right), threads)
-        parallel_rows(lambda i, j: multiply_packed(left, right, out, add, i, j), len(left), threads)
+            stop, memory = start + DEPTH_WORDS, arena.rest()
+            left, right = (memory.array(shape, WORDS) for shape in self._packed(a.shape[1] - start))
+            parallel_rows(partial(pack_a, a[:, start:stop], left), len(left), threads)
+            parallel_rows(partial(pack_b, b[64 * start : 64 * stop], right), len(right), threads)
+            parallel_rows(partial(multiply_packed, left, right, out, start > 0), len(left), threads)
 
     def stages(self, times: int = 1, prepared: bool = False) -> list[Stage]:
         m, k, n = self.sizes

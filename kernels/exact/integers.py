@@ -221,11 +221,14 @@ class IntegerCore(Core):
 
     @property
     def _least_limbs(self) -> int:
-        (first, second), k, modulus = self.entry_bounds, self.sizes[1], self.ring.modulus
-        depth = min(LEAST_DEPTH // 4, k) if modulus else k  # more products of one limb are cheaper than a second limb
-        if depth * first * second + 2 * modulus + 2 <= LIMITS["float64"]:
+        if self._is_exact("float64", LEAST_DEPTH // 4):  # more products of one limb are cheaper than a second limb
             return 1
-        return 2 if _limb_depth(self.entry_bounds, 2) >= min(LEAST_DEPTH, k) else 3
+        return 2 if _limb_depth(self.entry_bounds, 2) >= min(LEAST_DEPTH, self.sizes[1]) else 3
+
+    def _is_exact(self, dtype: str, depth: int) -> bool:
+        """Return whether products of single limbs are exact in a dtype: of this inner size, over Z of all of k."""
+        (first, second), k, modulus = self.entry_bounds, self.sizes[1], self.ring.modulus
+        return (min(depth, k) if modulus else k) * first * second + 2 * modulus + 2 <= LIMITS[dtype]
 
     @cached_property
     def width(self) -> int:
@@ -236,13 +239,6 @@ class IntegerCore(Core):
     def dtype(self) -> np.dtype[Any]:
         """The dtype of limbs and products."""
         return self.product.dtype
-
-    def _single_dtype(self) -> str:
-        """Return the dtype of a single limb: float32 if its products reach SINGLE_DEPTH, else float64."""
-        first, second = self.entry_bounds
-        depth = min(SINGLE_DEPTH, self.sizes[1]) if self.ring.modulus else self.sizes[1]
-        short = depth * first * second + 2 * self.ring.modulus + 2 <= LIMITS["float32"]
-        return "float32" if short else "float64"
 
     @property
     def slabs(self) -> int:
@@ -265,26 +261,25 @@ class IntegerCore(Core):
     def _product(self, limbs: int, depth: int = 0) -> FloatCore:
         m, _, n = self.sizes
         if limbs == 1:
-            modulus = self.ring.modulus
-            return float_core(self.levels, self.sizes, self._single_dtype(), modulus, self.entry_bounds, modulus > 0)
+            modulus, dtype = self.ring.modulus, "float32" if self._is_exact("float32", SINGLE_DEPTH) else "float64"
+            return float_core(self.levels, self.sizes, dtype, modulus, self.entry_bounds, modulus > 0)
         most = _limb_sum(self.entry_bounds, limbs)
         return float_core(self.levels, (m, depth or self._depth(limbs), n), "float64", 0, (most, most), False)
 
     @property
-    def _tail(self) -> FloatCore | None:
-        """The product of the last columns of A, if the depth does not divide k."""
+    def _tail(self) -> FloatCore:
+        """The product of the last columns of A, fewer than the others if the depth does not divide k."""
         rest = self.sizes[1] % self.depth
-        return self._product(self.limbs, rest) if rest else None
+        return self._product(self.limbs, rest) if rest else self.product
 
-    @property
-    def _shapes(self) -> list[tuple[int, int, int]]:
+    def _shapes(self, depth: int) -> list[tuple[int, int, int]]:
+        """Return the shapes of the limbs of so many columns of A and rows of B, and of their products."""
         m, _, n = self.sizes
-        return [(self.slabs, m, self.depth), (self.slabs, self.depth, n), (self.slabs, m, n)]
+        return [(self.slabs, m, depth), (self.slabs, depth, n), (self.slabs, m, n)]
 
     def workspace(self, threads: int) -> int:
-        own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._shapes)
-        tail = self._tail
-        inner = max(self.product.workspace(threads), 0 if tail is None else tail.workspace(threads))
+        own = sum(aligned(math.prod(shape) * self.dtype.itemsize) for shape in self._shapes(self.depth))
+        inner = max(self.product.workspace(threads), self._tail.workspace(threads))
         m, _, n = self.sizes
         return own + inner + (aligned(8 * (2 * self.limbs - 1) * m * n) if self.out_dtype == PYTHON else 0)
 
@@ -299,19 +294,16 @@ class IntegerCore(Core):
 
     def run(self, a: Matrix, b: Matrix, out: Matrix, arena: Arena, threads: int = 1) -> None:
         """See `Core.run`; a and b are integers of any dtype."""
-        left, right, products = (arena.array(shape, self.dtype) for shape in self._shapes)
-        m, k, n = self.sizes
+        k = self.sizes[1]
         for start in range(0, k, self.depth):
-            part = min(self.depth, k - start)
-            some: Any = left.reshape(-1)[: self.slabs * m * part].reshape(self.slabs, m, part)
-            other: Any = right.reshape(-1)[: self.slabs * part * n].reshape(self.slabs, part, n)
-            self._split(a[:, start : start + part], some, threads)
-            self._split(b[start : start + part], other, threads)
-            core = self.product if part == self.depth else self._tail
-            assert core is not None  # there is one if the depth does not divide k
-            for place in range(self.slabs):
-                core.run(some[place], other[place], products[place], arena.rest(), threads)
-            self._join(products, out, start > 0, arena, threads)
+            part, memory = slice(start, min(start + self.depth, k)), arena.rest()
+            left, right, products = (memory.array(shape, self.dtype) for shape in self._shapes(part.stop - start))
+            self._split(a[:, part], left, threads)
+            self._split(b[part], right, threads)
+            core = self._tail if part.stop == k else self.product
+            for slabs in zip(left, right, products, strict=True):
+                core.run(*slabs, memory.rest(), threads)
+            self._join(products, out, start > 0, memory, threads)
 
     def _split(self, matrix: Matrix, slabs: Any, threads: int) -> None:
         from .limbs import split_rows
@@ -341,8 +333,8 @@ class IntegerCore(Core):
         moved = times * parts * m * n * (8 + item * self.slabs)
         joined = Stage("joined limbs", times * parts * self.slabs * m * n, moved)
         products = self.product.stages(times * (k // self.depth) * self.slabs)
-        if (tail := self._tail) is not None:
-            products += tail.stages(times * self.slabs)
+        if k % self.depth:
+            products += self._tail.stages(times * self.slabs)
         return [split, *products, joined]
 
 

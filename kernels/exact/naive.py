@@ -29,34 +29,23 @@ def naive_product(a: npt.NDArray[Any], b: npt.NDArray[Any], ring: ExactRing) -> 
 PART = 22
 """Bits of a part of an entry: sums of three times 2^17 products of two parts stay below 2^63."""
 
-FEW, LONG = 16, 512
-"""A product of at most FEW rows with rows of at least LONG entries is computed by sums of rows."""
-
 
 def product_by_parts(a: npt.NDArray[Any], b: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
     """Return the product of integer matrices (..., m, k) and (..., k, n), k up to 2^17, as Python integers.
 
     It is the sum of up to nine products of parts of PART bits, which fit int64: that is faster than products of
-    Python integers for all but small matrices. Parts that are 0 throughout are skipped.
+    Python integers for all but small matrices. Parts that are 0 throughout are skipped. `einsum` reads b by rows, which
+    numpy's own product of integers does not.
     """
     mask = (1 << PART) - 1
     lefts, rights = ([x & mask, x >> PART & mask, x >> 2 * PART] for x in (a.astype(np.int64), b.astype(np.int64)))
     total: Any = np.zeros((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1]), object)
     for power in range(5):
         pairs = [(lefts[i], rights[power - i]) for i in range(3) if 0 <= power - i < 3]
-        if terms := [_int64_product(left, right) for left, right in pairs if left.any() and right.any()]:
+        pairs = [(left, right) for left, right in pairs if left.any() and right.any()]
+        if terms := [np.einsum("...ij,...jk->...ik", left, right) for left, right in pairs]:
             total = total + np.sum(terms, axis=0).astype(object) * (1 << power * PART)
     return np.asarray(total)
-
-
-def _int64_product(a: npt.NDArray[np.int64], b: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return `a @ b`; for few long rows by rows of b, as numpy's own product of integers reads b by columns."""
-    if a.ndim > 2 or b.ndim > 2 or a.shape[0] > FEW or b.shape[1] < LONG:
-        return a @ b
-    product = np.zeros((a.shape[0], b.shape[1]), np.int64)
-    for column, row in zip(a.T, b, strict=True):
-        product += column[:, None] * row
-    return product
 
 
 def xored_rows(a: BitMatrix, b: BitMatrix) -> BitMatrix:

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import PlanError
 from ..arrays import Sizes, Tensor, torch
 from ..cuda.int8 import LEAST_ROWS, TILE, launch_int8
 from ..ring import ExactRing
@@ -215,18 +214,6 @@ def centred(x: Tensor, modulus: int) -> Tensor:
 
 BitTensorCore = BitTensorLeaf | ExactLevel
 IntegerTensorCore = FloatTensorLeaf | DigitTensorLeaf
-
-
-def require_int64(sizes: Sizes, ring: ExactRing, bounds: tuple[int, int], out_dtype: str | None) -> None:
-    """Check that the results are int64.
-
-    Raises:
-        PlanError: they can exceed int64, or another dtype was requested.
-    """
-    if out_dtype not in (None, "int64"):
-        raise PlanError(f"out_dtype {out_dtype} is computed on a processor; move the operands there")
-    if not ring.modulus and sizes[1] * bounds[0] * bounds[1] >= 1 << 63:
-        raise PlanError("elements can exceed int64 on a GPU; move the operands to a processor, or state max_abs")
 
 
 HEIGHT, WIDTH = 16, 128

@@ -86,11 +86,9 @@ class PlanCache:
     def _check(self, now: float) -> None:
         found = [stamp() for stamp in self._stamps]
         with self._lock:
-            self._checked = now
-            if self._seen and found != self._seen:
-                self.entries.clear()
-                self.generation += 1
-            self._seen = found
+            changed, self._checked, self._seen = self._seen and found != self._seen, now, found
+        if changed:
+            self.clear()
 
 
 plan_cache = PlanCache()

@@ -154,12 +154,8 @@ class Profile:
         known = self._fastest(dtype)
         if len(set(known.values())) < 2:
             return next(iter(known.values()), "")
-        sizes = [max(size, 1) for size in (m, k, n)]
-
-        def distance(place: tuple[int, int, int]) -> float:
-            return sum(math.log(max(x, 1) / y) ** 2 for x, y in zip(place, sizes, strict=True))
-
-        return known[min(known, key=distance)]
+        measured, wanted = (np.log(np.maximum(sizes, 1)) for sizes in (list(known), (m, k, n)))
+        return list(known.values())[((measured - wanted) ** 2).sum(axis=1).argmin()]
 
     @memoize_on_instance
     def _fastest(self, dtype: str) -> dict[tuple[int, int, int], str]:

@@ -7,16 +7,18 @@ It plans inside, by ranges of M, so that a new M causes no recompilation.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from ...arguments import need
 from ...errors import PlanError
 from ...schemes_db.scheme import Scheme
 from ..cuda.dtypes import dense_precision
+from ..cuda.machine import require_device
 from ..cuda.requests import check_alike, layout_of
 from ..learning import deferred
 from ..out import check_out
@@ -38,6 +40,9 @@ from .bilinear import (
 from .modules import is_sharded
 from .processor import through_numpy
 from .recipe import AUTO, ProductRecipe, named
+
+if TYPE_CHECKING:
+    from ..cuda.precompile import PrecompileReport, Progress
 
 SchemeLike = str | Scheme
 
@@ -171,6 +176,31 @@ def _run_sharded(a: Tensor, b: Tensor, options: Options) -> Tensor:
     from .sharding import sharded_product  # torch.distributed.tensor is slow to import
 
     return sharded_product(a, b, options[0])
+
+
+def compile_products(
+    pairs: Iterable[tuple[Tensor, Tensor]],
+    scheme: SchemeLike | Sequence[SchemeLike] = AUTO,
+    progress: Progress = lambda done, kernels: None,
+) -> PrecompileReport:
+    """Compile the kernels of `lcma.matmul(a, b, scheme)` for pairs of tensors without data, with these strides.
+
+    For example for a linear layer: `torch.empty(rows, k, device="meta")` and `torch.empty(n, k, device="meta").t()`.
+
+    Raises:
+        PlanError: there is no GPU, or a tensor has data.
+    """
+    from ..cuda.precompile import compile_ahead  # a first product does not wait for it
+
+    need(Iterable, pairs=pairs)
+    need(Callable, progress=progress)
+    require_device()
+    recipe, calls = ProductRecipe.parse(recipe_of(scheme)), []
+    for a, b in pairs:
+        if not (a.is_meta and b.is_meta):
+            raise PlanError(f"tensors are on {a.device} and {b.device}; make them on the device meta, without data")
+        calls.append(partial(dispatch.run, recipe, a, b))
+    return compile_ahead(calls, progress)
 
 
 bilinear_mm = define_bilinear(

@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 
 from ...errors import PlanError
+from ..arrays import Memory
+from ..bfloat16 import dtype_of
+from ..cpu.blas import as_tensor
 
 HALVES = (torch.float16, torch.bfloat16)
 
@@ -33,7 +36,7 @@ def as_array(tensor: Tensor) -> npt.NDArray[Any]:
     plain = tensor.detach().resolve_conj().resolve_neg()
     plain = plain.float() if plain.dtype in HALVES else plain
     try:
-        return np.asarray(_Memory(plain)) if plain.numel() else np.empty(plain.shape, _numpy_dtype(plain))
+        return np.asarray(_memory(plain)) if plain.numel() else np.empty(plain.shape, _numpy_dtype(plain))
     except (TypeError, RuntimeError) as error:
         raise PlanError(f"tensors of {tensor.dtype} can't be multiplied on a processor: {error}") from None
 
@@ -49,24 +52,14 @@ def stored_array(tensor: Tensor) -> npt.NDArray[Any]:
 def stored_tensor(array: npt.NDArray[Any]) -> Tensor:
     """Return a tensor with a copy of an array's numbers; of bits in uint16 as bfloat16."""
     copied = np.array(array)
-    if copied.dtype == np.uint16:
-        return torch.from_numpy(copied.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(copied)
+    found: Tensor = as_tensor(copied, dtype_of(copied))
+    return found
 
 
-class _Memory:
-    """An object with the array interface of a tensor; the array references it, and thereby the tensor."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        size = tensor.element_size()
-        self.tensor = tensor
-        self.__array_interface__ = {
-            "version": 3,
-            "data": (tensor.data_ptr(), False),
-            "typestr": _numpy_dtype(tensor).str,
-            "shape": tuple(tensor.shape),
-            "strides": tuple(stride * size for stride in tensor.stride()),
-        }
+def _memory(tensor: Tensor) -> Memory:
+    data, strides = (tensor.data_ptr(), False), tuple(step * tensor.element_size() for step in tensor.stride())
+    kind, shape = _numpy_dtype(tensor).str, tuple(tensor.shape)
+    return Memory(tensor, version=3, data=data, typestr=kind, shape=shape, strides=strides)
 
 
 def _numpy_dtype(tensor: Tensor) -> np.dtype[Any]:

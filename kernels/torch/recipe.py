@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -13,7 +12,6 @@ from ...schemes_db.scheme import Scheme
 AUTO = "auto"
 _LIMITS = {"max_error": float, "max_workspace": int, "max_abs": int, "precision": str}
 
-_lock = threading.Lock()
 _schemes: dict[str, Scheme] = {}
 
 
@@ -113,8 +111,7 @@ def named(scheme: str | Scheme) -> str:
         return scheme
     from ..codegen.certified import certified
 
-    with _lock:
-        _schemes[scheme.digest] = certified(scheme)
+    _schemes[scheme.digest] = certified(scheme)
     return scheme.digest
 
 

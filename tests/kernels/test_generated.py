@@ -16,7 +16,7 @@ from lcma.kernels.codegen.maps import LinearMap, maps_of, pieces
 from lcma.kernels.codegen.modules import load
 from lcma.kernels.codegen.naive import apply_map
 from lcma.kernels.codegen.rows import rows_code, rows_kernel
-from lcma.kernels.cpu.mapping import Blocks
+from lcma.kernels.cpu.mapping import blocks_at
 from lcma.schemes_db.constructions import change_of_basis
 from lcma.schemes_db.flatten import flatten
 from lcma.schemes_db.formats import lcma_json
@@ -36,9 +36,9 @@ def run_rows(linear, sources, target, streaming=0, shapes=None):
     spare = np.zeros((2, width), dtype)
     blocks = *sources, *target
     addresses, steps = [block.ctypes.data for block in blocks], [block.strides[0] for block in blocks]
-    table = Blocks.of(addresses, steps, shapes or (1, height, width)).table
-    spares = np.array([spare[0].ctypes.data, spare[1].ctypes.data])
-    rows_kernel(linear, dtype.name).bound(table, spares, width, bool(streaming))(0, height)
+    table = blocks_at(addresses, steps, shapes or (1, height, width))
+    spares = (row.ctypes.data for row in spare)
+    rows_kernel(linear, dtype.name)(table.ctypes.data, *spares, width, bool(streaming), 0, height)
     assert not spare[0].any()
 
 

@@ -187,12 +187,10 @@ def forgetful(home, monkeypatch):
     def forget() -> None:
         monkeypatch.setattr(programs, "_known", {})
         pool._stored.cache_clear()
-        pool._from_catalogue.cache_clear()
 
     forget()
     yield forget
     pool._stored.cache_clear()
-    pool._from_catalogue.cache_clear()
 
 
 def test_programs_are_stored_and_proven_when_they_are_read(forgetful, strassen, monkeypatch):

@@ -14,7 +14,7 @@ from lcma.kernels.codegen.order import Keep, Take, schedule
 from lcma.kernels.codegen.rows import rows_kernel
 from lcma.kernels.cpu.cost_model import CALL_SECONDS, LEVEL_SECONDS
 from lcma.kernels.cpu.machine import cpu_machine
-from lcma.kernels.cpu.mapping import Blocks
+from lcma.kernels.cpu.mapping import blocks_at
 from lcma.kernels.dense.arrangements import arrangements, levels_of
 from lcma.kernels.dense.chains import smallest
 from lcma.kernels.planning.cache import plan_cache
@@ -277,8 +277,8 @@ def test_few_values_are_alive_at_once_and_bfloat16_sums_round_to_nearest(strasse
     x[0, 0, 0] = float("nan")
     source, target = x.view(torch.int16).numpy().view(np.uint16), np.zeros((2, 3, 64), np.uint16)
     blocks = [*source, *target]
-    table = Blocks.of([x.ctypes.data for x in blocks], [x.strides[0] for x in blocks], (1, 3, 50)).table
-    kernel.bound(table, np.zeros(2, np.int64), 50, False)(0, 3)
+    table = blocks_at([x.ctypes.data for x in blocks], [x.strides[0] for x in blocks], (1, 3, 50))
+    kernel(table.ctypes.data, 0, 0, 50, False, 0, 3)
     got = torch.from_numpy(target[:, :, :50].copy().view(np.int16)).view(torch.bfloat16)
     wide = x.float()
     expected = torch.stack([wide[0] - wide[1], 3 * wide[0] + wide[1]]).to(torch.bfloat16)

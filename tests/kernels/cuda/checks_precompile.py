@@ -92,7 +92,7 @@ def test_a_second_shape_needs_no_other_kernel(dtype, tmp_path, monkeypatch):
 
 def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations):
     from lcma.kernels.torch import dispatch
-    from lcma.kernels.torch import precompile as products
+    from lcma.kernels.torch import ops as products
 
     refuses("no GPU", products.compile_products, [])
     for module in (products, dispatch):
