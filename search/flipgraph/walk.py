@@ -11,18 +11,7 @@ from .elements import load
 from .flips import FLIP, GAIN, NO_PARTNER, NONE, REDUCIBLE
 from .moves import count_full, plus, reduce, reduce_dependent, try_flip
 from .policy import MISS_LIMIT, PolicyNumbers
-from .slots import (
-    BEST,
-    FLIPS,
-    MISSES,
-    RANK,
-    SINCE,
-    STEPS,
-    TRAPPED,
-    WALK_BEST,
-    WALK_STEPS,
-    WordArena,
-)
+from .slots import BEST, FLIPS, MISSES, RANK, SINCE, STEPS, TRAPPED, WALK_BEST, WALK_STEPS, WordArena
 
 
 @compiled(internal=True)

@@ -10,9 +10,8 @@ from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
 from ..basis.shears import half_masks
 from ..terms.involution import Swaps, parse_swaps
-from ..terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
+from ..terms.orbits import OrbitTerms, PairTerms, ReversibleTerms, SymmetricTerms
 from ..terms.packed import PackedTerms
-from ..terms.pairs import PairTerms
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from .policy import Policy
 

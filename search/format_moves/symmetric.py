@@ -18,7 +18,7 @@ from ...schemes_db.constructions import AXES, FACTOR_AXES, direct_sum
 from ...schemes_db.recipes import in_order
 from ...schemes_db.ring import Z2
 from ...schemes_db.uneven import Shape
-from ..terms.pairs import PairTerms
+from ..terms.orbits import PairTerms
 from .involutions import in_reversed_bases
 
 SLACK = 3
