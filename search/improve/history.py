@@ -146,26 +146,22 @@ class History:
         None if all routes are dead ends.
         """
         here = self._here(gap)
-        open_routes = [route for route, start in starts.items() if not self.dead(gap, route, start)]
-        if not open_routes:
+        alive = [route for route, start in starts.items() if not self.dead(gap, route, start)]
+        if not alive:
             return None
         lowest = min(starts.values())
-
-        def route_worth(route: str) -> float:
-            assumed = 1.0 if route in UNRANKED else 1 / (1 + (starts[route] / lowest - 1) / DESCENT)
-            return _mean([one for one in here if one.route == route], assumed)
-
-        route = max(open_routes, key=route_worth)
-        tried = [one for one in here if one.route == route]
-
+        assumed = {one: 1.0 if one in UNRANKED else 1 / (1 + (starts[one] / lowest - 1) / DESCENT) for one in alive}
+        route = _best(assumed, "route", here)
         usual = "keen" if route in (BORDER, CUT) and "keen" in variants else ""
-
-        def policy_worth(variant: str) -> float:
-            return _mean([one for one in tried if one.policy == variant], 1.0 if variant == usual else OTHER_POLICY)
-
-        return Choice(route, max(variants, key=policy_worth))
+        tried = [one for one in here if one.route == route]
+        return Choice(route, _best({one: 1.0 if one == usual else OTHER_POLICY for one in variants}, "policy", tried))
 
 
-def _mean(turns: Sequence[RunRecord], assumed: float) -> float:
-    """Return the mean gain of some turns and an assumed one."""
-    return (assumed + sum(map(gain, turns))) / (1 + len(turns))
+def _best(assumed: Mapping[str, float], field: str, turns: Sequence[RunRecord]) -> str:
+    """Return the option, a value of the field, of the highest mean gain of its turns and an assumed one."""
+
+    def worth(option: str) -> float:
+        gains = [gain(one) for one in turns if getattr(one, field) == option]
+        return (assumed[option] + sum(gains)) / (1 + len(gains))
+
+    return max(assumed, key=worth)
