@@ -31,12 +31,11 @@ from ..terms.packed import MAX_TERMS
 from ..terms.words import is_wide
 from ..triples.annealer import has_triples
 from ..triples.fleet import TripleFleet
-from ..turn_fleet import Stop, TurnFleet
+from ..turn_fleet import TurnFleet
 from .catalogue import CatalogueView
 from .collect import collect_below
 from .cpu_fleet import CpuFleet
-from .events import OnEvent, TurnBegun, Walking, ignore
-from .folder import ImproveConfig
+from .events import Control, TurnBegun, Walking
 from .gaps import ROOM, Gap, is_walkable
 from .history import (
     GROUPS,
@@ -82,35 +81,26 @@ class Descents:
     """Turns on formats, each by the route and the policy with the highest expected gain.
 
     Args:
-        config: with ring "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones; device "cpu" for threads of this
-            processor, "twin" for the equivalent of a GPU on it, else GPUs; and the command in the provenance of finds.
-        on_event: called with the route of a turn, and its progress.
-        stop: True ends a turn.
-        jobs: threads of walks on a processor.
-        walkers: None for the most that fit on the GPUs.
+        control: its configuration has ring "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones; device "cpu" for
+            threads of this processor, "twin" for the equivalent of a GPU on it, else GPUs; and the command in the
+            provenance of finds. `stop` ends a turn.
         islands: the lowest schemes of earlier turns.
+        walkers: None for the most that fit on the GPUs.
 
     Raises:
         PlanError: there are no walks over the ring.
     """
 
     def __init__(
-        self,
-        updater: CatalogueView,
-        config: ImproveConfig,
-        on_event: OnEvent = ignore,
-        stop: Stop = lambda: False,
-        *,
-        jobs: int = 1,
-        walkers: int | None = None,
-        islands: Islands | None = None,
+        self, updater: CatalogueView, control: Control, islands: Islands | None = None, walkers: int | None = None
     ) -> None:
+        config = control.config
         if config.ring not in ("Z2", "Z", "Q", "ZT"):
             raise PlanError(f"{config.ring} is not a ring of improvements: choose Z, Q, Z2 or ZT")
         self._updater, self._seed, self._device, self._command = updater, config.seed, config.device, config.command
-        self._on_event, self._stop = on_event, stop
+        self._on_event, self._stop = control.on_event, control.stop
         self._setting = setting_for if config.device == "cpu" else gpu_setting_for
-        self._ternary, self._jobs, self._walkers = config.ring == "ZT", jobs, walkers
+        self._ternary, self._jobs, self._walkers = config.ring == "ZT", control.jobs, walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
         self._copies: dict[str, list[Scheme]] = {}
         self._islands = islands or Islands()
