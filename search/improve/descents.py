@@ -29,8 +29,7 @@ from ..runs.distinct import DistinctPool
 from ..runs.plan import setting_for
 from ..terms.packed import MAX_TERMS
 from ..terms.words import is_wide
-from ..triples.annealer import has_triples
-from ..triples.fleet import TripleFleet
+from ..triples.annealer import TripleFleet, has_triples
 from ..turn_fleet import TurnFleet
 from .catalogue import CatalogueView
 from .collect import collect_below

@@ -33,8 +33,7 @@ class FleetRun(SearchRun):
             inner, room = inner_format(config.objective).shape, config.setting(0).policy.margin + 1
             self._fleet = GroupFleet(target, [config.terms.to_scheme()], inner, room=room, **given)
         elif config.method == "triples":
-            from ..triples.annealer import usual_rank
-            from ..triples.fleet import TripleFleet
+            from ..triples.annealer import TripleFleet, usual_rank
 
             rank = usual_rank(target) if config.rank is None else config.rank
             self._fleet = TripleFleet(target, rank, descends=config.rank is None, **given)

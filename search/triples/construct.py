@@ -8,8 +8,6 @@ that the inner product stays the same.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from ...errors import PlanError
@@ -35,35 +33,18 @@ TWO_PRODUCTS: tuple[Products, ...] = (
 BASES, CHOICES = 400, 20
 """Numbers of random bases and of random orders of triples, the best of which is used; half a second in all."""
 
-_FIRST, _SECOND = 0, 1
 
+def seventh_product(s: int, u: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the product that completes a triple: the forms x and y (2, 2) of its factors, and four weights.
 
-class Seventh(NamedTuple):
-    """The product that completes a triple, and what follows from it.
-
-    The product is (left1(r1 A) + left2(r2 A)) (right1(B c1) + right2(B c2)). (r1 A)(B c2) is `own` times it plus
-    `first` times the first product of the inner product of variant 2, `second` times the first product of that of
-    variant 1, and `third` times the second product of that of variant 0.
-    """
-
-    left1: Form
-    left2: Form
-    right1: Form
-    right2: Form
-    own: int
-    first: int
-    second: int
-    third: int
-
-
-def seventh_product(s: int, u: int) -> Seventh:
-    """Return the seventh product of inner products 1, 2, 3 of variants 2, 1, 0: r3 = r1 + s r2, c3 = c1 + u c2, signs
-    s, u.
+    Inner products 1, 2, 3 are of variants 2, 1, 0, with r3 = r1 + s r2 and c3 = c1 + u c2 for signs s and u. The
+    product is (x1(r1 A) + x2(r2 A)) (y1(B c1) + y2(B c2)). The weights are those of it, the first product of 1, the
+    first of 2 and the second of 3 in the sum (r1 A)(B c2).
 
     With s = -1 and u = 1 it is (a11 + a22)(b11 + b22) of Strassen's scheme, where r1 A and r2 A are the rows of A, B c2
     and B c1 the columns of B.
     """
-    return Seventh((1, 0), (0, -s), (0, 1), (u, 0), own=u, first=-u, second=-s, third=u)
+    return np.array([[1, 0], [0, -s]]), np.array([[0, 1], [u, 0]]), np.array([u, -u, -s, u])
 
 
 def scheme_of(arrangement: Arrangement, seed: int = 0) -> Scheme | None:
@@ -132,17 +113,14 @@ def _scheme(arrangement: Arrangement, triples: list[Triple]) -> Scheme | None:
             rights.append(np.outer(col_form, cols[i]))
         combinations[i, [2 * i, 2 * i + 1]] = 1
     for number, (first, second, third, s, u) in enumerate(triples):
-        seventh = seventh_product(s, u)
-        lefts.append(np.outer(rows[first], seventh.left1) + np.outer(rows[second], seventh.left2))
-        rights.append(np.outer(seventh.right1, cols[first]) + np.outer(seventh.right2, cols[second]))
-        row = combinations[count + number]
-        row[2 * count + number] = seventh.own
-        row[2 * first + _FIRST] = seventh.first
-        row[2 * second + _FIRST] = seventh.second
+        left, right, combination = seventh_product(s, u)
+        lefts.append(rows[[first, second]].T @ left)
+        rights.append(right.T @ cols[[first, second]])
         # The third is stored up to a sign of r and of c.
         turned = np.array_equal(rows[first] + s * rows[second], rows[third])
         turned ^= np.array_equal(cols[first] + u * cols[second], cols[third])
-        row[2 * third + _SECOND] = seventh.third * (-1 if turned else 1)
+        combination[3] *= -1 if turned else 1
+        combinations[count + number, [2 * count + number, 2 * first, 2 * second, 2 * third + 1]] = combination
     forms = arrangement.forms(triples)
     chosen = independent_rows(forms)
     inverse = _inverse(forms[chosen])

@@ -19,16 +19,15 @@ SIGNS = list(product((1, -1), repeat=2))
 
 @pytest.mark.parametrize(("s", "u"), SIGNS)
 def test_the_seventh_product_completes_a_triple(s, u):
-    seventh = seventh_product(s, u)
+    lefts, rights, weights = seventh_product(s, u)
 
     def placed(left, right, first, second):
         """The bilinear form of (left of r1 A + of r2 A)(right of B c1 + of B c2) as a 4 x 4 matrix."""
         return np.outer(np.outer(first, left), np.outer(second, right))
 
     (one, _), (two, _), (_, three) = TWO_PRODUCTS[2], TWO_PRODUCTS[1], TWO_PRODUCTS[0]
-    own = np.outer([*seventh.left1, *seventh.left2], [*seventh.right1, *seventh.right2])
-    total = seventh.own * own + seventh.first * placed(*one, (1, 0), (1, 0))
-    total += seventh.second * placed(*two, (0, 1), (0, 1)) + seventh.third * placed(*three, (1, s), (1, u))
+    total = weights[0] * np.outer(lefts, rights) + weights[1] * placed(*one, (1, 0), (1, 0))
+    total += weights[2] * placed(*two, (0, 1), (0, 1)) + weights[3] * placed(*three, (1, s), (1, u))
     wanted = np.zeros((4, 4), dtype=int)
     wanted[0, 2] = wanted[1, 3] = 1  # the inner product of r1 A and B c2
     assert np.array_equal(total, wanted)
