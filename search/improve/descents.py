@@ -18,7 +18,6 @@ from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
 from ..flipgraph.gpu.widen import widened
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
@@ -26,7 +25,7 @@ from ..format_moves.symmetric import COPIES, invariant_copies, symmetric_starts
 from ..groups.fleet import GroupFleet, inner_of, saved_by_a_pair, splits
 from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
 from ..runs.distinct import DistinctPool
-from ..runs.plan import setting_for
+from ..runs.plan import gpu_setting_for, setting_for
 from ..terms.packed import MAX_TERMS
 from ..terms.words import is_wide
 from ..triples.annealer import TripleFleet, has_triples

@@ -19,7 +19,7 @@ from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import Walker, WalkTerms, make_walker
 from ..terms.packed import Vector
 from .distinct import DistinctPool
-from .plan import Setting, setting_for
+from .plan import Setting, gpu_setting_for, setting_for
 from .snapshot import Arrays, restore, snapshot
 
 
@@ -191,9 +191,7 @@ class Cuda:
         self._twin = twin
 
     def setting(self, target: Target, walk: str) -> Setting:
-        from ..flipgraph.gpu.settings import setting_for
-
-        return setting_for(target, walk)
+        return gpu_setting_for(target, walk)
 
     def start(self, of: Walks, places: str = "") -> Session:
         from ..flipgraph.gpu.session import CudaSession
