@@ -174,11 +174,9 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
     Its arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then the arrays and steps of a
     launch.
     """
-    variant = f"{form} {cost}"
-    launch = make_launch(KernelParts(processor(variant), form, cost))
-    threads = form.threads
+    launch, threads = make_launch(processor(form, cost)), form.threads
 
-    @njit(_nrt=False, variant=variant)
+    @njit(_nrt=False, variant=f"{form} {cost}")
     def run(fast, walkers, arrays, steps):
         for walker in range(walkers):
             launch(fast, U64(walker % threads), U32(walker), arrays, I32(steps))
@@ -191,8 +189,7 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
     from .device import cuda_module
 
     cuda = cuda_module()
-    launch = make_launch(KernelParts(gpu(), form, cost))
-    threads = form.threads
+    launch, threads = make_launch(gpu(form, cost)), form.threads
 
     def walk(walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps):
         fast = cuda.shared.array(0, dtype=U32)
