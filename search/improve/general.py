@@ -139,7 +139,7 @@ class GeneralImprovement:
             self.exhausted[gap.target.name] = gap.rank
             self._on_event(Exhausted(gap.target.name, gap.rank, gap.known))
             return
-        self._history.add(turn)
+        self._history.turns.append(turn)
         with Catalog.open() as catalog:
             if catalog.path is not None:
                 catalog.record_run(turn)

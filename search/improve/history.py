@@ -113,10 +113,6 @@ class History:
     def __init__(self, turns: Iterable[RunRecord] = ()) -> None:
         self.turns = list(turns)
 
-    def add(self, turn: RunRecord) -> None:
-        """Append a turn."""
-        self.turns.append(turn)
-
     def of(self, target: str) -> History:
         """Return the turns on one format."""
         return History(turn for turn in self.turns if turn.target == target)
