@@ -16,8 +16,7 @@ from ..runs.snapshot import Arrays, Checkpointed
 from ..seeds import splitmix
 from ..terms.words import HALF_BITS, Words, bits_of_words
 from ..turn_fleet import FoundFleet
-from .arrangement import Arrangement, IntArray
-from .construct import scheme_of, with_smaller_coefficients
+from .arrangement import Arrangement, IntArray, scheme_of, with_smaller_coefficients
 
 if TYPE_CHECKING:
     from .kernel import Candidates

@@ -7,8 +7,7 @@ import pytest
 
 from lcma.schemes_db import Z, parse_target
 from lcma.search.triples.annealer import Annealer, _entries
-from lcma.search.triples.arrangement import Arrangement, independent_rows
-from lcma.search.triples.construct import TWO_PRODUCTS, scheme_of, seventh_product
+from lcma.search.triples.arrangement import TWO_PRODUCTS, Arrangement, independent_rows, scheme_of, seventh_product
 from lcma.search.triples.kernel import anneal, candidates, choose, draw_candidates
 from lcma.search.triples.span import InnerProducts, gain, randomize, span_without, total, work_space
 from lcma.search.triples.unimodular import eliminate, energy, log_inverse, lower
