@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 
 from ...schemes_db import Scheme
 from ..turn_fleet import Stop
-from .certify_find import Ancestry, certified, provenance_of
+from .certify_find import certified
 from .config import RunConfig
 from .folder import Checkpoint, RunFolder
 from .locked_folder import intact
@@ -143,17 +143,9 @@ class SearchRun(ABC):
         else:
             self._unlifted.append(found)
 
-    def _found(self, scheme: Scheme, walk: int, remark: str = "", relation: str = "") -> None:
-        """Certify and record a scheme over Z or Q that a round found, if it improves the run's objective."""
-        config = self.config
-        if scheme.rank < self._lowest:
-            self._lowest, self._gained = scheme.rank, self.seconds
-        ancestry, remark = Ancestry((config.start.digest,) if config.start else ()), f"round {self._round}{remark}"
-        scheme = scheme.replace(provenance=provenance_of(config, scheme, ancestry, remark, self.seconds, relation))
-        record = Record(self._round, walk, certified(config, scheme), self._stage)
-        if self._better(record.found):
-            self._keep(record)
-            self._record([record])
+    def _certified(self, origin: Scheme, walk: int) -> Record:
+        """Certify and lift a scheme that a walk, or another search, of this round found."""
+        return Record(self._round, walk, certified(self.config, origin), self._stage)
 
     def save(self, *, due: bool = False) -> None:
         """Write a checkpoint to the folder, if there is one; with `due`, only if the last is old enough."""

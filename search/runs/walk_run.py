@@ -15,7 +15,7 @@ from ..cluster.engine import engine_on
 from ..flipgraph.walkers import WalkTerms, pack_start
 from ..format_moves.corners import starts_from
 from .bounds import broken
-from .certify_find import Ancestry, certified, provenance_of, sparse
+from .certify_find import Ancestry, provenance_of, sparse
 from .config import MAX_WALKS
 from .engine import Session, Walks
 from .folder import Checkpoint
@@ -225,9 +225,6 @@ class WalkRun(SearchRun):
             return Ancestry(self._ancestries[0].parents, "from it or from naive")
         before = self.config.stages[self._stage - 1]
         return Ancestry((), f"{len(self._ancestries)} starts from schemes {before}")
-
-    def _certified(self, origin: Scheme, walk: int) -> Record:
-        return Record(self._round, walk, certified(self.config, origin), self._stage)
 
     def _climb(self, executor: Executor | None) -> None:
         """Collect the starts of the next format, and proceed to it."""
