@@ -12,10 +12,9 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Kind, Provenance, Scheme, Target
+from ...schemes_db import Z2, Kind, Provenance, Scheme, Target
 from ...schemes_db.constructions import AXES, direct_sum, extend, project
 from ...schemes_db.factor import Factor, IntArray
-from ...schemes_db.ring import Z2
 from ..terms.packed import Same
 from .borders import MAX_SIDE, align_basis_with_border
 from .projections import MAX_LENGTH, projections

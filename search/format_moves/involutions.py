@@ -36,7 +36,8 @@ def involutions(scheme: Scheme) -> Iterator[Bases]:
     are looked at, of which a stored scheme has fewer.
     """
     parts = _bits(scheme)
-    for image in islice(_permutations(_likeness(parts)), MOST_SYMMETRIES):
+    uncoloured = np.zeros((2, scheme.rank), dtype=np.int64)
+    for image in islice(_matched(_likeness(parts), uncoloured), MOST_SYMMETRIES):
         if (image[image] == np.arange(scheme.rank)).all() and (image != np.arange(scheme.rank)).any():
             bases = _solution(parts, image)
             if bases is not None:
@@ -91,13 +92,11 @@ def _ranks(stack: IntArray) -> IntArray:
     return ranks
 
 
-def _permutations(likeness: IntArray) -> Iterator[IntArray]:
-    """Yield (R,) for every permutation that keeps a matrix (R, R): the image of each place."""
-    yield from _matched(likeness, np.zeros((2, len(likeness)), dtype=np.int64))
-
-
 def _matched(likeness: IntArray, colours: IntArray) -> Iterator[IntArray]:
-    """Yield the permutations that also map places of a colour (2, R) in the first row to those of it in the second."""
+    """Yield (R,) for every permutation that keeps a matrix (R, R): the image of each place.
+
+    It maps places of a colour (2, R) in the first row to those of it in the second.
+    """
     refined = _refined(likeness, colours)
     if refined is None:
         return

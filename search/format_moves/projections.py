@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import PlanError, unknown_name
-from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db import Z2, Provenance, Scheme, Target
 from ...schemes_db.constructions import AXES
 from ...schemes_db.factor import IntArray
-from ...schemes_db.ring import Z2
 
 ALL_PAIRS = 8
 """Maximum number of blocks along the axis for which all pairs of directions are considered: 32,640 of them."""

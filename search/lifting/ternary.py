@@ -39,8 +39,9 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
     here, full = scheme, full_and_half(scheme)[0]
     for walk in range(walks + 1):
         found = first if walk == 0 else lift(here, seed=seed)
-        if found.scheme is None or not found.scheme.ternary:
-            found = _by_signs(here, signs, seed) if signs > 0 else found
+        if signs > 0 and (found.scheme is None or not found.scheme.ternary):
+            signed, reason = ternary_signs(here, seconds=signs, seed=seed)
+            found = Lift(reason=reason) if signed is None else certified_lift(here, signed, "signs by CP-SAT")
         if found.scheme is not None and found.scheme.ternary:
             if walk == 0:
                 return found
@@ -52,11 +53,6 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
         if near.rank == scheme.rank and full_and_half(near)[0] <= full:
             here = near
     return first
-
-
-def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:
-    signed, reason = ternary_signs(scheme, seconds=seconds, seed=seed)
-    return Lift(reason=reason) if signed is None else certified_lift(scheme, signed, "signs by CP-SAT")
 
 
 def after_flips(scheme: Scheme, steps: int, seed: int) -> Scheme:
