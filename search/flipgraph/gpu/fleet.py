@@ -21,7 +21,7 @@ from .device import chosen_gpus
 from .kernel import STEPS, numbers_of, thresholds_of
 from .layout import GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
-from .packing import pack_all, ranks_of, unpack
+from .packing import pack, ranks_of, unpack
 
 ELITE = 2048
 """Maximum number of the best walkers that a selection copies from."""
@@ -92,7 +92,7 @@ class Fleet(TurnFleet, Checkpointed):
         self.layout = WalkerLayout.fitting(starts[0].target, slots, kind, self.policy.orbits == "whole")
         if self.policy.cost == "full" and not self.layout.halves.any():
             raise PlanError(f"{starts[0].target} has no half blocks: there are no full products to count")
-        self._starts = pack_all(self.layout, starts)
+        self._starts = np.stack([pack(self.layout, scheme) for scheme in starts])
         self._start_ranks = np.array([scheme.rank for scheme in starts], dtype=np.int64)
         self._seed, self._draws = seed, 0
         self._parts: Sequence[HostMemory] = self._places(device, walkers)
@@ -176,7 +176,7 @@ class Fleet(TurnFleet, Checkpointed):
         Raises:
             PlanError: a scheme does not fit.
         """
-        self._fill_pool(pack_all(self.layout, schemes))
+        self._fill_pool(np.stack([pack(self.layout, scheme) for scheme in schemes]))
         return len(self._starts) + np.arange(len(schemes))
 
     def rewind(self, walkers: IntArray) -> None:
