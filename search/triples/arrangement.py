@@ -18,8 +18,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target, Z
 from ...schemes_db.factor import IntArray
-from ..basis.shears import first_independent
-from ..basis.sparsify import sparsified
+from ..basis.shears import first_independent, sparsified
 from ..lifting.lift import lift
 from ..terms.packed import PackedTerms
 from ..terms.words import WORD_BITS
