@@ -12,7 +12,6 @@ import numpy.typing as npt
 from ....jit import njit
 from ....schemes_db.factor import IntArray
 from ..policy import LONGEST, MISS_LIMIT, Policy
-from .algebra import make_algebra
 from .cells import make_cells
 from .layout import MAX_CUBES, Form
 from .moves import FLIP, NONE, make_moves
@@ -88,7 +87,7 @@ def make_transfer(parts: KernelParts) -> None:
 
 def make_launch(parts: KernelParts) -> Any:
     """Create the function that advances one walker by a number of steps; `arrays` are those of a kernel."""
-    for make in (make_algebra, make_cells, make_moves, make_transfer):
+    for make in (make_cells, make_moves, make_transfer):
         make(parts)
     words, biased = parts.form.words, parts.kind_of_cost != ""
     next_draw, step, plus, total_cost = parts.next_draw, parts.step, parts.plus, parts.total_cost
