@@ -87,7 +87,7 @@ class Annealer(Checkpointed):
 
     Vectors have entries -1, 0 and 1, and triples hold with signs. Independence is that modulo 2, so that a complete
     arrangement has a scheme over the rationals with odd denominators; inner products are replaced until it is over the
-    integers (`unimodular`).
+    integers (`kernel.lower`).
 
     Args:
         target: a full product with a side of 2.
@@ -151,7 +151,7 @@ class Annealer(Checkpointed):
 
     def _make_integral(self, products: InnerProducts, span: Span, among: Candidates) -> bool:
         """Replace inner products until the forms span all integral ones; return whether they do."""
-        from .unimodular import lower
+        from .kernel import lower
 
         matrix = np.zeros((products.p * products.n,) * 2)
         work = (self._state, products, span, among, matrix)
