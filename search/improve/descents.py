@@ -18,7 +18,6 @@ from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.widen import widened
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import COPIES, invariant_copies, symmetric_starts
@@ -304,7 +303,7 @@ class Descents:
             policy = self._setting(Target.general(*shape), walk).policy
             fleet = self._gpu_fleet(starts, policy, self._seed, walk)
             source = self._provenance(Target.general(*shape), "plus")
-            widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
+            fleet.widen(DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 
     def _provenance(self, target: Target, route: str, relation: str = "") -> Provenance:
         ring = "ZT" if self._ternary else "Z2"

@@ -11,8 +11,7 @@ import numpy as np
 from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.algebra import naive
 from ...schemes_db.costs import full_and_half
-from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.widen import from_many_roots
+from ..flipgraph.gpu.fleet import Fleet, from_many_roots
 from ..flipgraph.policy import LONGEST, Policy, Selection
 from ..runs.bounds import has_halves
 from ..turn_fleet import Stop

@@ -199,8 +199,7 @@ class Cuda:
         if self._twin and places:
             raise PlanError(f"device twin:{places} is not known: write twin, and a number of walks")
         device = "cpu" if self._twin else f"cuda:{places}" if places else "cuda"
-        seed = of.seed + (of.first << 32)
-        return CudaSession(of.walk, of.starts, of.policy, seed=seed, walkers=of.walkers, device=device)
+        return CudaSession(of, device)
 
 
 _ENGINES: dict[str, Engine] = {"cpu": Threads(), "cuda": Cuda(), "twin": Cuda(twin=True)}
