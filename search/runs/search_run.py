@@ -163,19 +163,10 @@ class SearchRun(ABC):
         while len(self._seen_flips) > 2 and seconds - self._seen_flips[1][0] >= RATE_SECONDS:
             self._seen_flips.popleft()
         since, before = self._seen_flips[0] if len(self._seen_flips) > 1 else (0.0, 0)
-        return Progress(
-            self.config.stages[self._stage].target,
-            self._round,
-            flips,
-            seconds,
-            self._lowest,
-            seconds - self._gained,
-            len(self._finds),
-            self._sizes(),
-            (flips - before) / max(seconds - since, 1e-9),
-            self.config.stages[self._stage].rank,
-            None if self.config.seconds is None else self.config.seconds - seconds,
-        )
+        stage, limit = self.config.stages[self._stage], self.config.seconds
+        spent, reached = (self._round, flips, seconds), (self._lowest, seconds - self._gained)
+        rate, left = (flips - before) / max(seconds - since, 1e-9), None if limit is None else limit - seconds
+        return Progress(stage.target, *spent, *reached, len(self._finds), self._sizes(), rate, stage.rank, left)
 
     def result(self, *, nearest: bool = True) -> Result:
         """Return the result of the run so far; without `nearest` no further scheme is lifted and certified."""
