@@ -134,7 +134,7 @@ class Descents:
             return None
         if choice.route in others:
             other = others[choice.route]
-            self._begin(gap, f"by {other.name}")
+            self._on_event(TurnBegun(gap.target.name, f"{gap.target}: by {other.name}"))
             fleet = other.fleet()
             return self._record(fleet, fleet.STEPS, gap, Choice(choice.route, ""), other.start, seconds, longest)
         route = by_name[choice.route]
@@ -155,15 +155,12 @@ class Descents:
             walks = self._gpu_fleet(starts, setting.policy, seed, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
-        self._begin(gap, f"{what}, starts: {len(starts)}")
+        self._on_event(TurnBegun(gap.target.name, f"{gap.target}: {what}, starts: {len(starts)}"))
         if keen:
             seconds, longest = min(seconds, KEEN_SECONDS), min(longest, 2 * KEEN_SECONDS)
         record = self._record(walks, setting.steps, gap, choice, lowest[route.name], seconds, longest)
         self._islands.settle(gap.target.name, route.name, walks, began)
         return record
-
-    def _begin(self, gap: Gap, route: str) -> None:
-        self._on_event(TurnBegun(gap.target.name, f"{gap.target}: {route}"))
 
     def _other_routes(self, gap: Gap, tried: int) -> dict[str, _Other]:
         """Return the routes without walks on the flip graph of the format itself: they have no policies."""

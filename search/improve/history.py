@@ -129,12 +129,8 @@ class History:
 
     def dead(self, gap: Gap, route: str, start: int) -> bool:
         """Return whether a route that starts at a rank is a dead end: turns from no higher rank failed for DEAD_END."""
-        vain = [
-            one.seconds
-            for one in self._here(gap)
-            if one.route == route and one.start <= start and one.reached >= one.rank
-        ]
-        return sum(vain) >= DEAD_END
+        tried = [one for one in self._here(gap) if one.route == route and one.start <= start]
+        return sum(one.seconds for one in tried if one.reached >= one.rank) >= DEAD_END
 
     def choose(self, gap: Gap, starts: Mapping[str, int], variants: Iterable[str] = VARIANTS) -> Choice | None:
         """Return the route, of those in `starts` (name: lowest rank), and variant of the policy of the highest gain.
