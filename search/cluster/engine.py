@@ -46,7 +46,7 @@ class ClusterSession:
         shares = [len(part) for part in np.array_split(np.arange(of.walkers), used)]
         begins = np.cumsum([0, *shares]) if of.walkers else np.arange(used)
         for worker, begin, share in zip(self._workers, begins.tolist(), shares, strict=False):
-            worker.begin(device, replace(of, starts=list(of.starts), first=of.first + begin, walkers=share))
+            worker.call("start", device, replace(of, starts=list(of.starts), first=of.first + begin, walkers=share))
         standings: list[Standing] = [worker.reply() for worker in self._workers]
         self._bounds = np.cumsum([0, *(len(standing.ranks) for standing in standings)])
         self.walkers = int(self._bounds[-1])
