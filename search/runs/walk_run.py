@@ -125,7 +125,7 @@ class WalkRun(SearchRun):
 
     def _walk(self, executor: Executor | None) -> None:
         """Advance the walks by a round; on a processor in parts, so that `stop` may end it early."""
-        goals, left = self._strategy.goals(), self._setting.steps
+        goals, left = np.full(self._session.walkers, self._strategy.goal), self._setting.steps
         if self.config.engine.by_format:
             self._session.advance(goals, left, executor)
             return

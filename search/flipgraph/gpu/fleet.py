@@ -116,7 +116,6 @@ class Fleet(TurnFleet, Checkpointed):
         if self.policy.cost == "full" and not self.layout.halves.any():
             raise PlanError(f"{starts[0].target} has no half blocks: there are no full products to count")
         self._starts = np.stack([pack(self.layout, scheme) for scheme in starts])
-        self._start_ranks = np.array([scheme.rank for scheme in starts], dtype=np.int64)
         self._seed, self._draws = seed, 0
         self._parts: Sequence[HostMemory] = self._places(device, walkers)
         self._ends = np.cumsum([part.walkers for part in self._parts])
@@ -289,10 +288,6 @@ class Fleet(TurnFleet, Checkpointed):
     def first_start(self, walker: int) -> Scheme:
         """Return the scheme that `rewind` sends a walker to."""
         return unpack(self.layout, self._starts[walker % len(self._starts)])
-
-    def start_ranks(self, walkers: IntArray) -> IntArray:
-        """Return the ranks of the first starts of some walkers."""
-        return self._start_ranks[walkers % len(self._start_ranks)]
 
     def to_arrays(self) -> Arrays:
         """Return the state as arrays, for a checkpoint between launches."""

@@ -52,7 +52,7 @@ class CudaSession(Checkpointed):
         self._rest = policy.cost_weight * policy.full if policy.full >= 0 else policy.rank_weight - 1
         schemes, seed = [terms.to_scheme() for terms in of.starts], of.seed + (of.first << 32)
         self._fleet = Fleet(schemes, policy, seed=seed, walkers=of.walkers or None, walk=of.walk, device=device)
-        self.walkers = self._fleet.walkers
+        self.walkers, self._start_ranks = self._fleet.walkers, np.array([scheme.rank for scheme in schemes])
         self._rewound = np.zeros(self.walkers, dtype=bool)
         self.ranks = self._ranks_by_score()
         self.lowest = self.ranks.copy()
@@ -93,7 +93,7 @@ class CudaSession(Checkpointed):
     def rewind(self, walks: Vector) -> None:
         if len(walks):
             self._fleet.rewind(walks)
-            self.ranks[walks] = self._fleet.start_ranks(walks)
+            self.ranks[walks] = self._start_ranks[walks % len(self._start_ranks)]
             self._rewound[walks] = True
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
