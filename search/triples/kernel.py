@@ -154,16 +154,6 @@ def entry(word: np.uint64, i: int) -> float:
     return np.float64(plus) - np.float64(minus)
 
 
-@compiled(internal=True)
-def pivot_row(matrix: Matrix, k: int) -> int:
-    """Return the row from k on with the largest entry in column k."""
-    best = k
-    for i in range(k + 1, len(matrix)):
-        if abs(matrix[i, k]) > abs(matrix[best, k]):
-            best = i
-    return best
-
-
 @compiled
 def eliminate(matrix: Matrix, inverts: bool) -> float:
     """Return log |det|, by elimination with partial pivoting, which overwrites the matrix.
@@ -173,7 +163,9 @@ def eliminate(matrix: Matrix, inverts: bool) -> float:
     size, logarithm = len(matrix), 0.0
     for k in range(size):
         first = 0 if inverts else k + 1
-        best = pivot_row(matrix, k)
+        best = k
+        for i in range(k + 1, size):
+            best = i if abs(matrix[i, k]) > abs(matrix[best, k]) else best
         pivot = matrix[best, k]
         if pivot == 0:
             return np.inf
