@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .flipgraph.policy import Policy as Policy
     from .flipgraph.policy import Selection as Selection
     from .flipgraph.walkers import Walker as Walker
+    from .flipgraph.walkers import Walks as Walks
     from .flipgraph.walkers import make_walker as make_walker
     from .flipgraph.walkers import pack_start as pack_start
     from .flipgraph.walkers import register_walk as register_walk
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from .runs.config import RunConfig as RunConfig
     from .runs.engine import Engine as Engine
     from .runs.engine import Session as Session
-    from .runs.engine import Walks as Walks
     from .runs.engine import device_names as device_names
     from .runs.engine import register_engine as register_engine
     from .runs.locked_folder import RunFolderError as RunFolderError

@@ -12,9 +12,9 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Target
-from ..flipgraph.walkers import WalkTerms
+from ..flipgraph.walkers import Walks, WalkTerms
 from ..runs.distinct import DistinctPool
-from ..runs.engine import Engine, Walks, engine_of
+from ..runs.engine import Engine, engine_of
 from ..runs.plan import Setting
 from ..runs.snapshot import Arrays
 from ..terms.packed import Vector

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -54,6 +55,23 @@ class Walker(Protocol):
 
     def rewind(self) -> None:
         """Return to the start and reset `rank`; the random state continues."""
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """The walks `first` to `first + walkers - 1` of a seed.
+
+    Attributes:
+        starts: terms that walks may be sent to; walks start from these in rotation, or all from the highest rank.
+        walkers: 0 for the most that fit on the device.
+    """
+
+    walk: str
+    starts: Sequence[WalkTerms]
+    policy: Policy
+    seed: int
+    first: int
+    walkers: int
 
 
 MakeWalker = Callable[[Any, int, int, Policy], Walker]

@@ -12,12 +12,12 @@ import numpy as np
 
 from ...schemes_db import Scheme
 from ..cluster.engine import engine_on
-from ..flipgraph.walkers import WalkTerms, pack_start
+from ..flipgraph.walkers import Walks, WalkTerms, pack_start
 from ..format_moves.corners import starts_from
 from .bounds import broken
 from .certify_find import Ancestry, provenance_of, sparse
 from .config import MAX_WALKS
-from .engine import Session, Walks
+from .engine import Session
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting

@@ -22,8 +22,8 @@ from lcma.search.flipgraph.gpu.layout import WALKS, WalkerLayout
 from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
 from lcma.search.flipgraph.gpu.session import CudaSession
 from lcma.search.flipgraph.policy import Policy, Selection
+from lcma.search.flipgraph.walkers import Walks
 from lcma.search.runs.distinct import DistinctPool
-from lcma.search.runs.engine import Walks
 from lcma.verify import certify
 
 from ..refusal import refuses, refuses_with

@@ -10,12 +10,11 @@ import numpy as np
 
 from ....errors import PlanError
 from ...runs.distinct import DistinctPool
-from ...runs.engine import Walks
 from ...runs.snapshot import Arrays, Checkpointed
 from ...terms.packed import PackedTerms, Vector
 from ...terms.ternary import TernaryTerms
 from ..policy import ANY_NONZEROS
-from ..walkers import WalkTerms
+from ..walkers import Walks, WalkTerms
 from .fleet import Fleet, from_many_roots
 from .layout import gpu_walk
 
