@@ -27,6 +27,8 @@ from .elements import count_rank, drop, image, is_alike, put, value_of
 from .policy import PLUS_TRIES
 from .slots import WordArena, factor_at, free_slot, is_live, pick, set_live, term_sign, turn_term
 
+_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
 Lengths = dict[str, int]
 """The lengths of the parts of a `SlotKind`."""
 
@@ -70,8 +72,6 @@ def by_kind(when: Callable[[Lengths], bool], one: Any, other: Any, **options: An
 
     return function
 
-
-_HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
 
 try_flip = by_kind(is_plain, flips.try_flip, orbit_flips.try_flip, forceinline=True)
 

@@ -20,6 +20,15 @@ from .equations import Equations
 SOLVED = 1e-21
 """Sum of squares below which the equations hold: rounding errors leave 1e-28."""
 
+LARGEST = 1 << 15
+"""Largest numerator or denominator: larger ones are no simple values, and their products may not fit 64 bits."""
+
+RATIOS = (Fraction(2), Fraction(1, 2), Fraction(3), Fraction(1, 3))
+"""What a basis vector is multiplied by, if that leaves smaller denominators."""
+
+Rationals = npt.NDArray[Any]
+"""(R, blocks) of Fractions."""
+
 LARGEST_DENOMINATOR = 24
 
 SPARSE_STEPS = 110
@@ -203,16 +212,6 @@ class _Rounding:
             for factor in self._equations.factors(self._x)
         ]
         return scheme_of(self._target, factors)
-
-
-LARGEST = 1 << 15
-"""Largest numerator or denominator: larger ones are no simple values, and their products may not fit 64 bits."""
-
-RATIOS = (Fraction(2), Fraction(1, 2), Fraction(3), Fraction(1, 3))
-"""What a basis vector is multiplied by, if that leaves smaller denominators."""
-
-Rationals = npt.NDArray[Any]
-"""(R, blocks) of Fractions."""
 
 
 def scheme_of(target: Target, factors: Sequence[Rationals]) -> Scheme | None:

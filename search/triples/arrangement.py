@@ -23,6 +23,21 @@ from ..lifting.lift import lift
 from ..terms.packed import PackedTerms
 from ..terms.words import WORD_BITS
 
+Form = tuple[int, int]
+"""Coefficients of the two entries of r A, or of B c."""
+
+Products = tuple[tuple[Form, Form], tuple[Form, Form]]
+
+TWO_PRODUCTS: tuple[Products, ...] = (
+    (((1, 0), (1, 0)), ((0, 1), (0, 1))),
+    (((0, 1), (-1, 1)), ((-1, -1), (-1, 0))),
+    (((-1, -1), (0, -1)), ((1, 0), (1, -1))),
+)
+"""For every variant the forms of r A and of B c of the two products whose sum is the inner product."""
+
+BASES, CHOICES = 400, 20
+"""Numbers of random bases and of random orders of triples, the best of which is used; half a second in all."""
+
 
 class Triple(NamedTuple):
     """Inner products of variants 2, 1 and 0 with r_third = +-(r_first + s r_second) and c_third = +-(c_first + u
@@ -90,22 +105,6 @@ def _up_to_sign(vector: IntArray) -> tuple[int, ...]:
     """Return a vector with its first nonzero entry positive."""
     nonzero = np.flatnonzero(vector)
     return tuple((-vector if len(nonzero) and vector[nonzero[0]] < 0 else vector).tolist())
-
-
-Form = tuple[int, int]
-"""Coefficients of the two entries of r A, or of B c."""
-
-Products = tuple[tuple[Form, Form], tuple[Form, Form]]
-
-TWO_PRODUCTS: tuple[Products, ...] = (
-    (((1, 0), (1, 0)), ((0, 1), (0, 1))),
-    (((0, 1), (-1, 1)), ((-1, -1), (-1, 0))),
-    (((-1, -1), (0, -1)), ((1, 0), (1, -1))),
-)
-"""For every variant the forms of r A and of B c of the two products whose sum is the inner product."""
-
-BASES, CHOICES = 400, 20
-"""Numbers of random bases and of random orders of triples, the best of which is used; half a second in all."""
 
 
 def seventh_product(s: int, u: int) -> tuple[IntArray, IntArray, IntArray]:

@@ -17,6 +17,8 @@ from ..terms.ternary_words import HALF_BITS
 from ..terms.words import Words
 from .span import InnerProducts, IntArray, Span, find, gain, random_vector, span_without, total
 
+Matrix = npt.NDArray[np.float64]
+
 CANDIDATES = 16
 """Number of inner products of which a step chooses one, the present one among them."""
 
@@ -24,7 +26,8 @@ _COOLING = 64
 """Steps of the same temperature."""
 
 _SCALE = 1.0 / (1 << 53)
-_ELEVEN = np.uint64(11)
+_ROUNDING = 1e-3
+_ONE, _ELEVEN, _HALF = np.uint64(1), np.uint64(11), np.uint64(HALF_BITS)
 
 
 class Candidates(NamedTuple):
@@ -138,12 +141,6 @@ def anneal(
         if dimension == of.p * of.n:
             return step + 1, dimension
     return steps, dimension
-
-
-Matrix = npt.NDArray[np.float64]
-
-_ONE, _HALF = np.uint64(1), np.uint64(HALF_BITS)
-_ROUNDING = 1e-3
 
 
 @compiled(internal=True)
