@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..lazy import names_on_first_use
 
 if TYPE_CHECKING:
-    from .basis.sparsify import sparsified as sparsified
+    from .basis.shears import sparsified as sparsified
     from .cpsat.brent import Solved as Solved
     from .cpsat.brent import solve as solve
     from .cpsat.recombine import Recombined as Recombined
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from .flipgraph.policy import Policy as Policy
     from .flipgraph.policy import Selection as Selection
     from .flipgraph.walkers import Walker as Walker
+    from .flipgraph.walkers import Walks as Walks
     from .flipgraph.walkers import make_walker as make_walker
     from .flipgraph.walkers import pack_start as pack_start
     from .flipgraph.walkers import register_walk as register_walk
     from .flipgraph.walkers import walk_names as walk_names
     from .flipgraph.walkers import walk_policy as walk_policy
-    from .lifting.batch import PoolLift as PoolLift
-    from .lifting.batch import lift_pool as lift_pool
     from .lifting.lift import Lift as Lift
     from .lifting.lift import lift as lift
+    from .lifting.ternary import PoolLift as PoolLift
+    from .lifting.ternary import lift_pool as lift_pool
     from .lifting.ternary import ternary_lift as ternary_lift
     from .runs.bounds import common_products as common_products
     from .runs.bounds import kept_first as kept_first
     from .runs.config import RunConfig as RunConfig
     from .runs.engine import Engine as Engine
     from .runs.engine import Session as Session
-    from .runs.engine import Walks as Walks
     from .runs.engine import device_names as device_names
     from .runs.engine import register_engine as register_engine
     from .runs.locked_folder import RunFolderError as RunFolderError

@@ -15,7 +15,7 @@ from ..verify import certify
 from .format_moves.corners import restricted
 from .runs.bounds import common_products, kept_first
 from .runs.objectives import score_of
-from .runs.stages import formats_below
+from .runs.plan import formats_below
 
 Named = Callable[[str], Scheme]
 """Finds the scheme that a text names, and proves it."""

@@ -4,6 +4,8 @@ A change of basis A <- P A Q^-1, B <- Q B S^-1, C <- P C S^-1 is a product of sh
 one line (row or column) of a factor is added to another line, and the inverse transpose acts on the
 factor that shares the index. Coefficients on absent blocks are dropped, since these blocks are neither
 read nor wanted, so block-triangular changes remain symmetries of a triangular target.
+
+Sparse schemes are far likelier to have a ternary lift, and can lift where a dense one needs larger integers.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ import numpy as np
 
 from ...schemes_db import Kind, Target
 from ...schemes_db.factor import IntArray
-from ..terms.words import Words
+from ..terms.packed import PackedTerms
+from ..terms.words import Words, is_wide
 
 _RUNS = {"m": (0, 2, True, True), "k": (0, 1, False, True), "n": (1, 2, False, False)}
 """The two factors of every index, and whether the index is the row index of each."""
@@ -105,6 +108,21 @@ def half_masks(target: Target) -> Words:
             masks[row, f] = sum(1 << int(block) for block in np.flatnonzero(kinds.ravel() == kind))
     masks.setflags(write=False)
     return masks.ravel()
+
+
+def sparsified(terms: PackedTerms) -> PackedTerms:
+    """Return the scheme in a basis that no single shear improves: fewest full products, then fewest nonzeros.
+
+    The number of full products never increases. Deterministic. Terms with factors of more than 64 blocks stay as they
+    are.
+    """
+    if is_wide(terms.target):
+        return terms
+    from .sparsify_kernel import sparsify_kernel
+
+    words = np.array(terms.words, order="C")
+    sparsify_kernel(words, shear_table(terms.target), half_masks(terms.target))
+    return PackedTerms(terms.target, words)
 
 
 def first_independent(words: Iterable[int]) -> list[int]:

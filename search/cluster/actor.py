@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...schemes_db import Scheme
+from ..flipgraph.walkers import Walks
 from ..runs.distinct import DistinctPool
-from ..runs.engine import Session, Walks, engine_of
+from ..runs.engine import Session, engine_of
 from ..runs.locked_folder import code_hash
 from ..terms.packed import Vector
 

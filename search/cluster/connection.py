@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import itertools
 import os
 import signal
 import socket
@@ -25,7 +24,6 @@ REACH_SECONDS = 5.0
 STORE_BYTES = 128 << 20
 """Shared memory of a local cluster: workers send terms and checkpoints of some megabytes."""
 
-_connections = itertools.count(1)
 _connection = 0
 
 
@@ -69,7 +67,7 @@ class Cluster:
         global _connection
         if not ray.is_initialized():
             self._probe()
-            _connection = next(_connections)
+            _connection += 1
             with _own_signals(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # Ray's own, about its own future
                 try:

@@ -12,9 +12,9 @@ import numpy as np
 
 from ...errors import PlanError
 from ...schemes_db import Target
-from ..flipgraph.walkers import WalkTerms
+from ..flipgraph.walkers import Walks, WalkTerms
 from ..runs.distinct import DistinctPool
-from ..runs.engine import Engine, Walks, engine_of
+from ..runs.engine import Engine, engine_of
 from ..runs.plan import Setting
 from ..runs.snapshot import Arrays
 from ..terms.packed import Vector
@@ -46,7 +46,7 @@ class ClusterSession:
         shares = [len(part) for part in np.array_split(np.arange(of.walkers), used)]
         begins = np.cumsum([0, *shares]) if of.walkers else np.arange(used)
         for worker, begin, share in zip(self._workers, begins.tolist(), shares, strict=False):
-            worker.begin(device, replace(of, starts=list(of.starts), first=of.first + begin, walkers=share))
+            worker.call("start", device, replace(of, starts=list(of.starts), first=of.first + begin, walkers=share))
         standings: list[Standing] = [worker.reply() for worker in self._workers]
         self._bounds = np.cumsum([0, *(len(standing.ranks) for standing in standings)])
         self.walkers = int(self._bounds[-1])

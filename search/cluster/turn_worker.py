@@ -13,7 +13,7 @@ from ...schemes_db import Certificate, Ring, Scheme, parse_ring
 from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
 from ..improve.catalogue import CatalogueView
-from ..improve.events import Event, Walking
+from ..improve.events import Control, Event, Walking
 from ..improve.folder import ImproveConfig
 from ..improve.gaps import Gap
 from ..improve.history import History
@@ -68,7 +68,7 @@ def reports(
         try:
             over = parse_ring("Z" if config.ring == "ZT" else config.ring)
             known = KnownSchemes(over, {name: dict(one) for name, one in ranks.items()}, pools, found)
-            done = Descents(known, config, stands, islands=islands).turn(gap, tried, seconds, History(turns))
+            done = Descents(known, Control(config, on_event=stands), islands).turn(gap, tried, seconds, History(turns))
             queue.put(("turn", json.dumps(done and asdict(done))))
             queue.put(None)
         except BaseException as error:  # raised again where the reports are read

@@ -53,16 +53,11 @@ class Worker:
         self.deaths = 0
         self.reply_to = self._actor.code.remote()
 
-    def begin(self, *start: Any) -> None:
-        """Start a session, replacing an earlier one; see `WorkerActor.start`."""
-        self._journal = []
-        self.call("start", *start)
-
     def call(self, method: str, *args: Any) -> None:
-        """Start a call; `reply` waits for its result."""
+        """Start a call; `reply` waits for its result. "start" begins a session, which replaces an earlier one."""
         self._pending = (method, args)
         if method in CHANGES:
-            self._journal.append(self._pending)
+            self._journal = [*(self._journal if method != "start" else ()), self._pending]
         self.reply_to = getattr(self._actor, method).remote(*args)
 
     def reply(self) -> Any:

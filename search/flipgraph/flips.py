@@ -16,7 +16,8 @@ NONE, NO_PARTNER, REJECTED, FLIP, GAIN, REDUCIBLE = range(6)
 guard; a flip; a flip that reduces the number of full products; a flip after which terms can be reduced."""
 
 _THREE, _SIX, _SIGN, _HALF, _LOW = (np.uint64(n) for n in (3, 6, 31, 32, 0xFFFFFFFF))
-_NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)
+NEXT, LAST = np.uint64(0b001001), np.uint64(0b010010)
+"""The factors after f and after that, two bits for each f."""
 
 
 @compiled(forceinline=True)
@@ -116,7 +117,7 @@ def try_flip(kind: SlotKind, x: Words, buckets: Words, active: Words, guard: Wor
         event = NO_PARTNER
         if same(kind, x, f, i, j):
             ring = kind.ring
-            g, e = (_NEXT >> (f + f)) & _THREE, (_LAST >> (f + f)) & _THREE
+            g, e = (NEXT >> (f + f)) & _THREE, (LAST >> (f + f)) & _THREE
             bi, bj = factor_at(kind, x, g, i), factor_at(kind, x, g, j)
             ci, cj = factor_at(kind, x, e, i), factor_at(kind, x, e, j)
             t = sign_from(ring, coin)

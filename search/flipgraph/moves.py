@@ -5,23 +5,73 @@ Sources: Kauers and Moosbauer, "Flip graphs for matrix multiplication" (arXiv 22
 and reductions; Arai, Ichikawa and Hukushima, "Adaptive flip graph algorithm" (arXiv 2312.16960) for
 the plus transition; Moosbauer and Poole (arXiv 2502.04514) for orbits. `tests/search/flip_reference.py` and
 `orbit_reference.py` are the equivalents in plain Python.
+
+Two functions of one move are chosen by the kind of an arena at compile time (`by_kind`): a compiled walk contains the
+code of one kind only, as a branch on the kind would take minutes to compile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
 import numpy as np
 
 from ..basis.sparsify_kernel import half_in
-from ..terms.bits import ONE, compiled, next_draw, popcount
-from ..terms.rings import ZERO, added, equal, opposite, sign_from, turned
+from ..terms.bits import ONE, compiled, next_draw, overload, popcount
+from ..terms.rings import GF2, ZERO, added, equal, opposite, sign_from, turned
 from . import flips, orbit_flips
 from .constraints import FULL, NONZEROS
-from .dispatch import by_kind, has_dependences, is_plain
 from .elements import count_rank, drop, image, is_alike, put, value_of
 from .policy import PLUS_TRIES
 from .slots import WordArena, factor_at, free_slot, is_live, pick, set_live, term_sign, turn_term
 
 _HALF, _LOW = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+Lengths = dict[str, int]
+"""The lengths of the parts of a `SlotKind`."""
+
+
+def is_plain(lengths: Lengths) -> bool:
+    """Return whether a walk has no symmetry."""
+    return lengths["turns"] == 1
+
+
+def has_dependences(lengths: Lengths) -> bool:
+    """Return whether a walk reduces by linear dependences: over GF(2), without symmetry or guard."""
+    return (lengths["ring"], lengths["turns"], lengths["guard"]) == (GF2, 1, 1)
+
+
+def _lengths(of: Any) -> Lengths:
+    """Return the lengths of a kind or of that of an arena, also if only their numba type is given."""
+    parts = dict(zip(of.fields, of.types, strict=True)) if hasattr(of, "fields") else of._asdict()
+    return _lengths(parts["kind"]) if "kind" in parts else {name: len(part) for name, part in parts.items()}
+
+
+def by_kind(when: Callable[[Lengths], bool], one: Any, other: Any, **options: Any) -> Any:
+    """Return a function that is `one` where `when` is true, else `other`: compiled functions of the same signature.
+
+    Their first argument is an arena or its kind. `options` are those of njit.
+    """
+
+    def chosen(of: Any) -> Any:
+        return one if when(_lengths(of)) else other
+
+    def plain(function: Any) -> Any:
+        return getattr(function, "py_func", function)  # under NUMBA_DISABLE_JIT it is plain already
+
+    @wraps(plain(one))
+    def function(of: Any, *rest: Any) -> Any:
+        return chosen(of)(of, *rest)
+
+    @overload(function, jit_options={"_nrt": False, **options})
+    @wraps(plain(one))  # numba compares the signatures
+    def _compiled(of: Any, *rest: Any) -> Any:
+        return plain(chosen(of))
+
+    return function
+
 
 try_flip = by_kind(is_plain, flips.try_flip, orbit_flips.try_flip, forceinline=True)
 

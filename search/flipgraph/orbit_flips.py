@@ -17,14 +17,13 @@ from ..terms.bits import ONE, compiled, reverse_bits, scalar_code
 from ..terms.rings import ZERO
 from ..terms.words import Words
 from .elements import alike, drop, put
-from .flips import FLIP, NO_PARTNER, NONE, REDUCIBLE, choose, count_active
+from .flips import FLIP, LAST, NEXT, NO_PARTNER, NONE, REDUCIBLE, choose, count_active
 from .slots import SlotKind, WordArena, bit_in, bucket_at, place, place_of
 
 MAX_CUBES = 64
 """Maximum number of cubes of a walk."""
 
 _THREE, _SIX = np.uint64(3), np.uint64(6)
-_NEXT, _LAST = np.uint64(0b001001), np.uint64(0b010010)
 
 
 @compiled(forceinline=True)
@@ -46,7 +45,7 @@ def taken(kind: SlotKind, value: np.uint64, mine: bool, other: bool) -> np.uint6
 def following(kind: SlotKind, f: np.uint64, i: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return the factor and the index in its set of the matrix one position after that of index i, factor f."""
     if len(kind.turns) == 2:
-        return (_NEXT >> (f + f)) & _THREE, i
+        return (NEXT >> (f + f)) & _THREE, i
     nodes = np.uint64(64 * len(kind.lanes))
     after = i + nodes // _THREE
     return ZERO, after - nodes if after >= nodes else after
@@ -55,7 +54,7 @@ def following(kind: SlotKind, f: np.uint64, i: np.uint64) -> tuple[np.uint64, np
 @compiled(forceinline=True)
 def last_of(kind: SlotKind, f: np.uint64, after: np.uint64) -> tuple[np.uint64, np.uint64]:
     """Return those two positions after factor f, given the index of the matrix between."""
-    return ((_LAST >> (f + f)) & _THREE, after) if len(kind.turns) == 2 else following(kind, f, after)
+    return ((LAST >> (f + f)) & _THREE, after) if len(kind.turns) == 2 else following(kind, f, after)
 
 
 @compiled(forceinline=True)

@@ -5,31 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..terms.bits import compiled, next_draw, scalar_code
-from ..terms.words import Words
 from .constraints import BEST_FULL, FULL
 from .elements import load
 from .flips import FLIP, GAIN, NO_PARTNER, NONE, REDUCIBLE
 from .moves import count_full, plus, reduce, reduce_dependent, try_flip
 from .policy import MISS_LIMIT, PolicyNumbers
-from .slots import (
-    BEST,
-    FLIPS,
-    MISSES,
-    RANK,
-    SINCE,
-    STEPS,
-    TRAPPED,
-    WALK_BEST,
-    WALK_STEPS,
-    WordArena,
-)
-
-
-@compiled(internal=True)
-def copy(source: Words, destination: Words) -> None:
-    """Copy terms word by word: slice assignment would allocate a temporary."""
-    for t in range(len(source)):
-        destination[t] = source[t]
+from .slots import BEST, FLIPS, MISSES, RANK, SINCE, STEPS, TRAPPED, WALK_BEST, WALK_STEPS, WordArena
 
 
 @compiled(internal=True)
@@ -63,7 +44,8 @@ def keep(s: WordArena, policy: PolicyNumbers) -> None:
     """Store the current terms as the best."""
     s.counters[BEST] = standing(s, policy)
     s.guard[BEST_FULL] = s.guard[FULL]
-    copy(s.x, s.best)
+    for t in range(len(s.x)):  # word by word: slice assignment would allocate a temporary
+        s.best[t] = s.x[t]
 
 
 @compiled(internal=True)

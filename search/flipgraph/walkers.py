@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -10,9 +11,8 @@ from ...errors import PlanError, unknown_name
 from ...schemes_db import Provenance, Scheme, Target
 from ..basis.shears import half_masks
 from ..terms.involution import Swaps, parse_swaps
-from ..terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
+from ..terms.orbits import OrbitTerms, PairTerms, ReversibleTerms, SymmetricTerms
 from ..terms.packed import PackedTerms
-from ..terms.pairs import PairTerms
 from ..terms.ternary import TermsModulo3, TernaryTerms
 from .policy import Policy
 
@@ -55,6 +55,23 @@ class Walker(Protocol):
 
     def rewind(self) -> None:
         """Return to the start and reset `rank`; the random state continues."""
+
+
+@dataclass(frozen=True, eq=False)
+class Walks:
+    """The walks `first` to `first + walkers - 1` of a seed.
+
+    Attributes:
+        starts: terms that walks may be sent to; walks start from these in rotation, or all from the highest rank.
+        walkers: 0 for the most that fit on the device.
+    """
+
+    walk: str
+    starts: Sequence[WalkTerms]
+    policy: Policy
+    seed: int
+    first: int
+    walkers: int
 
 
 MakeWalker = Callable[[Any, int, int, Policy], Walker]

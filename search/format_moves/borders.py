@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import PlanError, unknown_name
-from ...schemes_db import Provenance, Scheme
+from ...schemes_db import Z2, Provenance, Scheme
 from ...schemes_db.constructions import AXES
 from ...schemes_db.factor import IntArray
-from ...schemes_db.ring import Z2
 from ..basis.shears import first_independent, inverse_modulo_2
 from .projections import common_word
 

@@ -1,18 +1,23 @@
-"""Starts of walkers on a target from schemes of other targets: naive borders, cuts, restrictions."""
+"""Starts of walkers on a target from schemes of other targets: naive borders, cuts, restrictions, merges.
+
+Source of the conversion of full products axis by axis: Kauers and Wood, "Exploring the meta flip graph for matrix
+multiplication" (arXiv 2510.19787).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
 from ...errors import PlanError
-from ...schemes_db import Kind, Provenance, Scheme, Target
-from ...schemes_db.constructions import AXES
+from ...schemes_db import Z2, Kind, Provenance, Scheme, Target
+from ...schemes_db.constructions import AXES, direct_sum, extend, project
 from ...schemes_db.factor import Factor, IntArray
-from ...schemes_db.ring import Z2
-from .change import MoveResult, change_format, longer, shorter
+from ..terms.packed import Same
+from .borders import MAX_SIDE, align_basis_with_border
+from .projections import MAX_LENGTH, projections
 
 MEMBERS = 128
 """Maximum number of schemes of a pool that are converted; a larger pool is sampled."""
@@ -22,6 +27,14 @@ DETOURS = (0.0, 2.0)
 
 DIRECTIONS = 8
 """Projections of each scheme of a pool, in directions that lose equally many products if there are several."""
+
+
+class MoveResult(NamedTuple, Generic[Same]):
+    """Terms of another format, the moves that led to them, and the indices of the given terms that were used."""
+
+    terms: Same
+    relation: str
+    sources: tuple[int, ...]
 
 
 def bordered(scheme: Scheme, target: Target) -> Scheme:
@@ -124,13 +137,26 @@ def _joined(parts: list[IntArray], characteristic: int) -> list[IntArray]:
     return parts
 
 
+def _by_a_block(scheme: Scheme, axis: str, grows: bool, rng: np.random.Generator, detour: float = 0.0) -> Scheme:
+    """Return a full product with a naive block more along an axis, or without the one that leaves the fewest products.
+
+    Over Z2 the basis is aligned with that border, with the `detour` of `borders`, or the best direction is left out.
+    """
+    size = scheme.target.shape[AXES.index(axis)]
+    if grows and scheme.ring is Z2 and max(scheme.target.shape) <= MAX_SIDE:
+        scheme = align_basis_with_border(scheme, axis, rng, detour)
+    if grows:
+        return extend(scheme, axis)
+    if scheme.ring is Z2 and size <= MAX_LENGTH:
+        return projections(scheme, axis, 1, rng)[0]
+    return min((project(scheme, axis, index) for index in range(size)), key=lambda one: one.rank)
+
+
 def _resized(scheme: Scheme, target: Target, rng: np.random.Generator, detour: float) -> Scheme:
     """Return a full product converted block by block, over Z2 each time in another basis or direction."""
     for place, axis in enumerate(AXES):
-        while scheme.target.shape[place] < target.shape[place]:
-            scheme = longer(scheme, axis, rng, detour)
-        while scheme.target.shape[place] > target.shape[place]:
-            scheme = shorter(scheme, axis, rng)
+        while (missing := target.shape[place] - scheme.target.shape[place]) != 0:
+            scheme = _by_a_block(scheme, axis, missing > 0, rng, detour)
     return scheme
 
 
@@ -159,6 +185,40 @@ def starts_for(pool: Sequence[Scheme], target: Target, rng: np.random.Generator)
         else:
             starts.append(cut(scheme, target) if larger else bordered(scheme, target))
     return list({scheme.digest: scheme for scheme in starts}.values())
+
+
+def change_format(pool: Sequence[Same], target: Target) -> list[MoveResult[Same]]:
+    """Convert every scheme of a pool to another format.
+
+    An axis that is to be doubled is merged with the next scheme of the pool; others change block by block.
+    `MoveResult.sources` begins with the index of the scheme itself.
+
+    Raises:
+        TargetError: a target is no full product.
+        PlanError: a target does not fit.
+    """
+    found = [MoveResult(terms, "", (place,)) for place, terms in enumerate(pool)]
+    for axis in AXES:
+        found = [_along(found, place, axis, target) for place in range(len(found))]
+    return found
+
+
+def _along(pool: Sequence[MoveResult[Same]], place: int, axis: str, target: Target) -> MoveResult[Same]:
+    """Return a member of a pool with the length of the target along one axis."""
+    one, other = pool[place], pool[(place + 1) % len(pool)]
+    length, wanted = (shape[AXES.index(axis)] for shape in (one.terms.target.shape, target.shape))
+    if length == wanted:
+        return one
+    scheme, sources = one.terms.to_scheme(), one.sources
+    if wanted == 2 * length > 2 and other.terms.target.shape == one.terms.target.shape:
+        relation, sources = f"merge along {axis}", one.sources + other.sources
+        scheme = direct_sum(scheme, other.terms.to_scheme(), axis)
+    else:
+        relation = f"{'extension' if wanted > length else 'projection'} along {axis}"
+        for _ in range(abs(wanted - length)):
+            scheme = _by_a_block(scheme, axis, wanted > length, np.random.default_rng(place))
+    relations = f"{one.relation}, {relation}" if one.relation else relation
+    return MoveResult(type(one.terms).from_scheme(scheme), relations, tuple(dict.fromkeys(sources)))
 
 
 def starts_from(pool: Sequence[Any], target: Target, rng: np.random.Generator | None) -> list[MoveResult[Any]]:

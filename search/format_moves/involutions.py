@@ -35,8 +35,9 @@ def involutions(scheme: Scheme) -> Iterator[Bases]:
     They map factors u, v, w to X u Y, Y v Z and X' w Z'. Only the first MOST_SYMMETRIES permutations of the products
     are looked at, of which a stored scheme has fewer.
     """
-    parts = _bits(scheme)
-    for image in islice(_permutations(_likeness(parts)), MOST_SYMMETRIES):
+    parts = [factor.dense % 2 for factor in scheme.factors]
+    uncoloured = np.zeros((2, scheme.rank), dtype=np.int64)
+    for image in islice(_matched(_likeness(parts), uncoloured), MOST_SYMMETRIES):
         if (image[image] == np.arange(scheme.rank)).all() and (image != np.arange(scheme.rank)).any():
             bases = _solution(parts, image)
             if bases is not None:
@@ -53,7 +54,7 @@ def in_reversed_bases(scheme: Scheme, rng: np.random.Generator, most: int) -> li
     found = [one for one in involutions(scheme) if all(map(_exchanges_most, one))]
     if not found:
         return []
-    u, v, w = _bits(scheme)
+    u, v, w = (factor.dense % 2 for factor in scheme.factors)
     copies: dict[str, Scheme] = {}
     for n in range(most):
         x, y, z = found[n % len(found)]
@@ -81,7 +82,7 @@ def _likeness(parts: list[IntArray]) -> IntArray:
 
 def _ranks(stack: IntArray) -> IntArray:
     """Return (N,): the ranks over GF(2) of matrices (N, a, b)."""
-    rows = stack @ (np.int64(1) << np.arange(stack.shape[2], dtype=np.int64))  # (N, a): a word a row
+    rows = _words(stack)  # (N, a)
     ranks = np.zeros(len(rows), dtype=np.int64)
     for bit in range(stack.shape[2]):
         has = (rows >> bit) & 1 == 1
@@ -91,13 +92,11 @@ def _ranks(stack: IntArray) -> IntArray:
     return ranks
 
 
-def _permutations(likeness: IntArray) -> Iterator[IntArray]:
-    """Yield (R,) for every permutation that keeps a matrix (R, R): the image of each place."""
-    yield from _matched(likeness, np.zeros((2, len(likeness)), dtype=np.int64))
-
-
 def _matched(likeness: IntArray, colours: IntArray) -> Iterator[IntArray]:
-    """Yield the permutations that also map places of a colour (2, R) in the first row to those of it in the second."""
+    """Yield (R,) for every permutation that keeps a matrix (R, R): the image of each place.
+
+    It maps places of a colour (2, R) in the first row to those of it in the second.
+    """
     refined = _refined(likeness, colours)
     if refined is None:
         return
@@ -191,13 +190,6 @@ def _reversing(matrix: IntArray, rng: np.random.Generator) -> IntArray:
             return inverse_modulo_2(basis)
 
 
-def _bits(scheme: Scheme) -> list[IntArray]:
-    """Return the factors modulo 2: (R, m, k), (R, k, n) and (R, m, n)."""
-    m, k, n = scheme.target.shape
-    shapes = (m, k), (k, n), (m, n)
-    return [part.dense.reshape(-1, *shape) % 2 for part, shape in zip(scheme.factors, shapes, strict=True)]
-
-
 def _words(bits: IntArray) -> IntArray:
-    """Return (N,): rows of at most 62 bits as numbers, the first bit the lowest."""
-    return bits @ (np.int64(1) << np.arange(bits.shape[1], dtype=np.int64))
+    """Return (...): rows (..., bits) of at most 62 bits as numbers, the first bit the lowest."""
+    return bits @ (np.int64(1) << np.arange(bits.shape[-1], dtype=np.int64))

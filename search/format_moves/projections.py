@@ -11,10 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import PlanError, unknown_name
-from ...schemes_db import Provenance, Scheme, Target
+from ...schemes_db import Z2, Provenance, Scheme, Target
 from ...schemes_db.constructions import AXES
 from ...schemes_db.factor import IntArray
-from ...schemes_db.ring import Z2
 
 ALL_PAIRS = 8
 """Maximum number of blocks along the axis for which all pairs of directions are considered: 32,640 of them."""
@@ -56,8 +55,8 @@ def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]
     All three are (pairs,). On axes longer than ALL_PAIRS each word is of the basis or loses a product.
     """
     length = scheme.target.shape[AXES.index(axis)]
-    (first, rows), (second, others) = _SIDES[axis]
-    dead = common_word(_along(scheme, first, rows)), common_word(_along(scheme, second, others))
+    dense = [(scheme.factors[factor].dense & 1, side) for factor, side in _SIDES[axis]]
+    dead = [common_word(part.swapaxes(1, 2) if side else part) for part, side in dense]
     basis = 1 << np.arange(length)
     words = [np.arange(1, 1 << length) if length <= ALL_PAIRS else np.union1d(basis, one[one > 0]) for one in dead]
     rows_of, columns_of = (np.searchsorted(some, one) for some, one in zip(words, dead, strict=True))
@@ -69,12 +68,6 @@ def directions(scheme: Scheme, axis: str) -> tuple[IntArray, IntArray, IntArray]
     functionals, vectors = np.meshgrid(*words, indexing="ij")
     paired = np.bitwise_count(functionals & vectors) % 2 == 1
     return functionals[paired], vectors[paired], lost[paired]
-
-
-def _along(scheme: Scheme, factor: int, side: int) -> IntArray:
-    """Return (R, length, others): the coefficients of a factor modulo 2, the axis first."""
-    dense = scheme.factors[factor].dense & 1
-    return dense.transpose(0, 2, 1) if side else dense
 
 
 def common_word(stack: IntArray) -> IntArray:

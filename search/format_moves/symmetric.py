@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, partial
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
 from ...errors import PlanError, unknown_name
-from ...schemes_db import Scheme, Target
+from ...schemes_db import Z2, Scheme, Target
 from ...schemes_db.algebra import tensor
 from ...schemes_db.composition import oriented
 from ...schemes_db.constructions import AXES, FACTOR_AXES, direct_sum
 from ...schemes_db.recipes import in_order
-from ...schemes_db.ring import Z2
 from ...schemes_db.uneven import Shape
-from ..terms.pairs import PairTerms
+from ..terms.orbits import PairTerms
 from .involutions import in_reversed_bases
 
 SLACK = 3
@@ -34,22 +33,11 @@ COPIES = 48
 that are used as parts: walks from most of them stop higher."""
 
 
-@dataclass(frozen=True, eq=False)
-class Start:
-    """A scheme that is invariant under reversal, by its rank; it is built when it is used."""
+class Start(NamedTuple):
+    """A scheme that is invariant under reversal, by its rank; `build` makes it, at the first use."""
 
     rank: int
     build: Callable[[], Scheme]
-
-    @classmethod
-    def of(cls, scheme: Scheme) -> Start:
-        """Return the start of a scheme that is there."""
-        return cls(scheme.rank, lambda: scheme)
-
-    @cached_property
-    def scheme(self) -> Scheme:
-        """The scheme, built at the first use."""
-        return self.build()
 
 
 def nested_sum(outer: Scheme, inner: Scheme, axis: str) -> Scheme:
@@ -89,11 +77,15 @@ def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], 
     def known(wanted: Shape) -> list[Start]:
         if wanted not in memo:
             made = given(wanted)[:most] or sorted(_compositions(wanted, known), key=lambda one: one.rank)[:COPIES]
-            memo[wanted] = made or [Start(math.prod(wanted), partial(_naive, wanted))]
+            naive = Start(math.prod(wanted), cache(lambda: PairTerms.naive(Target.general(*wanted)).to_scheme()))
+            memo[wanted] = made or [naive]
         return memo[wanted]
 
     def given(wanted: Shape) -> list[Start]:
-        return [Start.of(scheme) for scheme in stored(wanted) if is_invariant(scheme)]
+        return [start_of(scheme) for scheme in stored(wanted) if is_invariant(scheme)]
+
+    def start_of(scheme: Scheme) -> Start:
+        return Start(scheme.rank, lambda: scheme)
 
     wanted = in_order(shape)
     made = sorted([*given(wanted), *_compositions(wanted, known)], key=lambda one: one.rank)
@@ -101,7 +93,7 @@ def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], 
     for start in made:
         if len(found) >= most or start.rank > made[0].rank + SLACK:
             break
-        found.setdefault(start.scheme.digest, start.scheme)
+        found.setdefault(start.build().digest, start.build())
     return [oriented(scheme, shape) for scheme in found.values()]
 
 
@@ -121,10 +113,6 @@ def is_invariant(scheme: Scheme) -> bool:
     return True
 
 
-def _naive(shape: Shape) -> Scheme:
-    return PairTerms.naive(Target.general(*shape)).to_scheme()
-
-
 def _compositions(shape: Shape, known: Callable[[Shape], Sequence[Start]]) -> Iterator[Start]:
     """Yield nested sums and products of known schemes, in no order."""
     for place, axis in enumerate(AXES):
@@ -132,12 +120,12 @@ def _compositions(shape: Shape, known: Callable[[Shape], Sequence[Start]]) -> It
         for length in range(2, shape[place], 2):
             first, second = resized(shape, place, length), resized(shape, place, shape[place] - length)
             for outer, inner in _paired(known(in_order(first)), known(in_order(second))):
-                yield Start(outer.rank + inner.rank, partial(_joined, nested, outer, first, inner, second))
+                yield Start(outer.rank + inner.rank, cache(partial(_joined, nested, outer, first, inner, second)))
     for m, k, n in product(*([d for d in range(1, side + 1) if side % d == 0] for side in shape)):
         first, second = (m, k, n), (shape[0] // m, shape[1] // k, shape[2] // n)
         if (1, 1, 1) not in (first, second):
             for left, right in _paired(known(in_order(first)), known(in_order(second))):
-                yield Start(left.rank * right.rank, partial(_joined, tensor, left, first, right, second))
+                yield Start(left.rank * right.rank, cache(partial(_joined, tensor, left, first, right, second)))
 
 
 def resized(shape: Shape, place: int, size: int) -> Shape:
@@ -149,7 +137,7 @@ def resized(shape: Shape, place: int, size: int) -> Shape:
 def _joined(
     operation: Callable[[Scheme, Scheme], Scheme], one: Start, first: Shape, other: Start, second: Shape
 ) -> Scheme:
-    return operation(oriented(one.scheme, first), oriented(other.scheme, second))
+    return operation(oriented(one.build(), first), oriented(other.build(), second))
 
 
 def _paired(lefts: Sequence[Start], rights: Sequence[Start]) -> Iterator[tuple[Start, Start]]:

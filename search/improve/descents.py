@@ -18,8 +18,6 @@ from ...schemes_db.run_record import RunRecord
 from ...schemes_db.uneven import Shape
 from ...version import __version__
 from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.settings import setting_for as gpu_setting_for
-from ..flipgraph.gpu.widen import widened
 from ..flipgraph.policy import Policy
 from ..flipgraph.walkers import pack_start
 from ..format_moves.symmetric import COPIES, invariant_copies, symmetric_starts
@@ -27,17 +25,15 @@ from ..groups.fleet import GroupFleet, saved_by_a_pair, splits
 from ..groups.product_rank import InnerFormat
 from ..leastsquares.fleet import GPU_TERMS, MOST_TERMS, SquaresFleet
 from ..runs.distinct import DistinctPool
-from ..runs.plan import setting_for
+from ..runs.plan import gpu_setting_for, setting_for
 from ..terms.packed import MAX_TERMS
 from ..terms.words import is_wide
-from ..triples.annealer import has_triples
-from ..triples.fleet import TripleFleet
-from ..turn_fleet import Stop, TurnFleet
+from ..triples.annealer import TripleFleet, has_triples
+from ..turn_fleet import TurnFleet
 from .catalogue import CatalogueView
 from .collect import collect_below
 from .cpu_fleet import CpuFleet
-from .events import OnEvent, TurnBegun, Walking, ignore
-from .folder import ImproveConfig
+from .events import Control, TurnBegun, Walking
 from .gaps import ROOM, Gap, is_walkable
 from .history import (
     GROUPS,
@@ -83,35 +79,26 @@ class Descents:
     """Turns on formats, each by the route and the policy with the highest expected gain.
 
     Args:
-        config: with ring "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones; device "cpu" for threads of this
-            processor, "twin" for the equivalent of a GPU on it, else GPUs; and the command in the provenance of finds.
-        on_event: called with the route of a turn, and its progress.
-        stop: True ends a turn.
-        jobs: threads of walks on a processor.
-        walkers: None for the most that fit on the GPUs.
+        control: its configuration has ring "Z2", "Z" or "Q" for walks modulo 2, "ZT" for ternary ones; device "cpu" for
+            threads of this processor, "twin" for the equivalent of a GPU on it, else GPUs; and the command in the
+            provenance of finds. `stop` ends a turn.
         islands: the lowest schemes of earlier turns.
+        walkers: None for the most that fit on the GPUs.
 
     Raises:
         PlanError: there are no walks over the ring.
     """
 
     def __init__(
-        self,
-        updater: CatalogueView,
-        config: ImproveConfig,
-        on_event: OnEvent = ignore,
-        stop: Stop = lambda: False,
-        *,
-        jobs: int = 1,
-        walkers: int | None = None,
-        islands: Islands | None = None,
+        self, updater: CatalogueView, control: Control, islands: Islands | None = None, walkers: int | None = None
     ) -> None:
+        config = control.config
         if config.ring not in ("Z2", "Z", "Q", "ZT"):
             raise PlanError(f"{config.ring} is not a ring of improvements: choose Z, Q, Z2 or ZT")
         self._updater, self._seed, self._device, self._command = updater, config.seed, config.device, config.command
-        self._on_event, self._stop = on_event, stop
+        self._on_event, self._stop = control.on_event, control.stop
         self._setting = setting_for if config.device == "cpu" else gpu_setting_for
-        self._ternary, self._jobs, self._walkers = config.ring == "ZT", jobs, walkers
+        self._ternary, self._jobs, self._walkers = config.ring == "ZT", control.jobs, walkers
         self._near: dict[tuple[Shape, int], list[Scheme]] = {}
         self._copies: dict[str, list[Scheme]] = {}
         self._islands = islands or Islands()
@@ -148,7 +135,7 @@ class Descents:
             return None
         if choice.route in others:
             other = others[choice.route]
-            self._begin(gap, f"by {other.name}")
+            self._on_event(TurnBegun(gap.target.name, f"{gap.target}: by {other.name}"))
             fleet = other.fleet()
             return self._record(fleet, fleet.STEPS, gap, Choice(choice.route, ""), other.start, seconds, longest)
         route = by_name[choice.route]
@@ -169,15 +156,12 @@ class Descents:
             walks = self._gpu_fleet(starts, setting.policy, seed, walk)
         began = min(start.rank for start in starts)
         what = f"by {route.name}{f', {choice.policy}' if choice.policy else ''} from rank {began}"
-        self._begin(gap, f"{what}, starts: {len(starts)}")
+        self._on_event(TurnBegun(gap.target.name, f"{gap.target}: {what}, starts: {len(starts)}"))
         if keen:
             seconds, longest = min(seconds, KEEN_SECONDS), min(longest, 2 * KEEN_SECONDS)
         record = self._record(walks, setting.steps, gap, choice, lowest[route.name], seconds, longest)
         self._islands.settle(gap.target.name, route.name, walks, began)
         return record
-
-    def _begin(self, gap: Gap, route: str) -> None:
-        self._on_event(TurnBegun(gap.target.name, f"{gap.target}: {route}"))
 
     def _other_routes(self, gap: Gap, tried: int) -> dict[str, _Other]:
         """Return the routes without walks on the flip graph of the format itself: they have no policies."""
@@ -317,7 +301,7 @@ class Descents:
             policy = self._setting(Target.general(*shape), walk).policy
             fleet = self._gpu_fleet(starts, policy, self._seed, walk)
             source = self._provenance(Target.general(*shape), "plus")
-            widened(fleet, DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
+            fleet.widen(DistinctPool(starts), rank, WANTED, seconds=seconds, provenance=source, on_find=near.append)
 
     def _provenance(self, target: Target, route: str, relation: str = "") -> Provenance:
         ring = "ZT" if self._ternary else "Z2"

@@ -11,17 +11,14 @@ import numpy as np
 from ...schemes_db import Provenance, Scheme, Target
 from ...schemes_db.algebra import naive
 from ...schemes_db.costs import full_and_half
-from ..flipgraph.gpu.fleet import Fleet
-from ..flipgraph.gpu.widen import from_many_roots
+from ..flipgraph.gpu.fleet import Fleet, from_many_roots
 from ..flipgraph.policy import LONGEST, Policy, Selection
 from ..runs.bounds import has_halves
 from ..turn_fleet import Stop
+from .events import OnEvent, Walking, ignore
 
 Point = tuple[int, int]
 """The rank and the full products of a scheme."""
-
-Say = Callable[[str], None]
-"""Function called with the progress of a walk, as text."""
 
 Aim = tuple[int, int]
 """Weight of a product, and the additional weight of a full product."""
@@ -107,6 +104,7 @@ class DirectedWalk:
         bordered: schemes of the target made from smaller ones by a border, as further starts.
         device, walkers: see `Fleet`.
         on_find: called with each new scheme, unchecked.
+        on_event: called with the progress after every launch.
         flips: number of accepted flips.
     """
 
@@ -118,10 +116,11 @@ class DirectedWalk:
     walkers: int | None = None
     provenance: Provenance | None = None
     on_find: Callable[[Scheme], None] = lambda scheme: None
+    on_event: OnEvent = ignore
     stop: Stop = lambda: False
     flips: int = 0
 
-    def turn(self, number: int, seconds: float, steps: int | None = None, say: Say = lambda text: None) -> None:
+    def turn(self, number: int, seconds: float, steps: int | None = None) -> None:
         """Walk for `seconds`, at least one launch, with the aim of this turn and a random policy.
 
         Raises:
@@ -146,14 +145,14 @@ class DirectedWalk:
             goal = score_of(best, aim)
             above = [scheme for scheme in self._others(best) if score_of(point_of(scheme), aim) > goal]
             share = time.perf_counter() + GATHERING * seconds
-            self._walk(above, policy, rng, share, max(1, steps // 5), say, gather=True)
+            self._walk(above, policy, rng, share, max(1, steps // 5), gather=True)
         every = int(rng.choice(EVERY))
         best = self.front.best(aim)
         known = list(self.front.pools[best].values())
         starts = [known[i] for i in sorted(rng.permutation(len(known))[:STARTS].tolist())]
         starts += self._others(best, few=True)
         selected = replace(policy, selection=Selection(every, 0.2, 0.2) if every else Selection())
-        self._walk(starts, selected, rng, end, steps, say, gather=False)
+        self._walk(starts, selected, rng, end, steps, gather=False)
 
     def _others(self, best: Point, few: bool = False) -> list[Scheme]:
         """Return the starts other than the schemes of the best point."""
@@ -167,14 +166,7 @@ class DirectedWalk:
         return [*([] if plain is None else [plain]), *known, *self.bordered]
 
     def _walk(
-        self,
-        starts: Sequence[Scheme],
-        policy: Policy,
-        rng: np.random.Generator,
-        end: float,
-        steps: int,
-        say: Say,
-        gather: bool,
+        self, starts: Sequence[Scheme], policy: Policy, rng: np.random.Generator, end: float, steps: int, gather: bool
     ) -> None:
         """Run a new fleet: to the lowest known score with `gather`, else below it."""
         if not starts:
@@ -192,7 +184,8 @@ class DirectedWalk:
             before = fleet.flips
             fleet.launch(steps, goal)
             self.flips += fleet.flips - before
-            say(f"{self.target}: {self.front}; {self.flips:.2e} flips, {fleet.flips_per_second / 1e6:.0f} M/s")
+            text = f"{self.target}: {self.front}; {self.flips:.2e} flips, {fleet.flips_per_second / 1e6:.0f} M/s"
+            self.on_event(Walking(self.target.name, text))
             self._look(fleet, goal, seen)
             if len(winners := fleet.found(goal)):
                 fleet.rewind(winners)

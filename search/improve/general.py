@@ -67,7 +67,7 @@ class GeneralImprovement:
     def __init__(
         self, updater: CatalogueUpdater, formats: Sequence[Target], control: Control, stack: ExitStack
     ) -> None:
-        config, jobs, self._on_event, self._stop, _ = control
+        config, self._on_event, self._stop = control.config, control.on_event, control.stop
         ring, cluster = config.ring, config.cluster
         self.updater, self._config = updater, config
         mine = updater.over.name, "cuda" if config.device.startswith("cuda") else "cpu"
@@ -92,7 +92,7 @@ class GeneralImprovement:
         else:
             from .descents import Descents  # imports a compiler
 
-            self._descents = Descents(updater, config, self._on_event, self._stop, jobs=jobs)
+            self._descents = Descents(updater, control)
 
     def gaps(self) -> list[Gap]:
         """Return the formats with a gap, in decreasing order of the expected gain, without exhausted ones."""
@@ -139,7 +139,7 @@ class GeneralImprovement:
             self.exhausted[gap.target.name] = gap.rank
             self._on_event(Exhausted(gap.target.name, gap.rank, gap.known))
             return
-        self._history.add(turn)
+        self._history.turns.append(turn)
         with Catalog.open() as catalog:
             if catalog.path is not None:
                 catalog.record_run(turn)

@@ -113,10 +113,6 @@ class History:
     def __init__(self, turns: Iterable[RunRecord] = ()) -> None:
         self.turns = list(turns)
 
-    def add(self, turn: RunRecord) -> None:
-        """Append a turn."""
-        self.turns.append(turn)
-
     def of(self, target: str) -> History:
         """Return the turns on one format."""
         return History(turn for turn in self.turns if turn.target == target)
@@ -133,12 +129,8 @@ class History:
 
     def dead(self, gap: Gap, route: str, start: int) -> bool:
         """Return whether a route that starts at a rank is a dead end: turns from no higher rank failed for DEAD_END."""
-        vain = [
-            one.seconds
-            for one in self._here(gap)
-            if one.route == route and one.start <= start and one.reached >= one.rank
-        ]
-        return sum(vain) >= DEAD_END
+        tried = [one for one in self._here(gap) if one.route == route and one.start <= start]
+        return sum(one.seconds for one in tried if one.reached >= one.rank) >= DEAD_END
 
     def choose(self, gap: Gap, starts: Mapping[str, int], variants: Iterable[str] = VARIANTS) -> Choice | None:
         """Return the route, of those in `starts` (name: lowest rank), and variant of the policy of the highest gain.
@@ -146,26 +138,22 @@ class History:
         None if all routes are dead ends.
         """
         here = self._here(gap)
-        open_routes = [route for route, start in starts.items() if not self.dead(gap, route, start)]
-        if not open_routes:
+        alive = [route for route, start in starts.items() if not self.dead(gap, route, start)]
+        if not alive:
             return None
         lowest = min(starts.values())
-
-        def route_worth(route: str) -> float:
-            assumed = 1.0 if route in UNRANKED else 1 / (1 + (starts[route] / lowest - 1) / DESCENT)
-            return _mean([one for one in here if one.route == route], assumed)
-
-        route = max(open_routes, key=route_worth)
-        tried = [one for one in here if one.route == route]
-
+        assumed = {one: 1.0 if one in UNRANKED else 1 / (1 + (starts[one] / lowest - 1) / DESCENT) for one in alive}
+        route = _best(assumed, "route", here)
         usual = "keen" if route in (BORDER, CUT) and "keen" in variants else ""
-
-        def policy_worth(variant: str) -> float:
-            return _mean([one for one in tried if one.policy == variant], 1.0 if variant == usual else OTHER_POLICY)
-
-        return Choice(route, max(variants, key=policy_worth))
+        tried = [one for one in here if one.route == route]
+        return Choice(route, _best({one: 1.0 if one == usual else OTHER_POLICY for one in variants}, "policy", tried))
 
 
-def _mean(turns: Sequence[RunRecord], assumed: float) -> float:
-    """Return the mean gain of some turns and an assumed one."""
-    return (assumed + sum(map(gain, turns))) / (1 + len(turns))
+def _best(assumed: Mapping[str, float], field: str, turns: Sequence[RunRecord]) -> str:
+    """Return the option, a value of the field, of the highest mean gain of its turns and an assumed one."""
+
+    def worth(option: str) -> float:
+        gains = [gain(one) for one in turns if getattr(one, field) == option]
+        return (assumed[option] + sum(gains)) / (1 + len(gains))
+
+    return max(assumed, key=worth)

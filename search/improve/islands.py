@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...schemes_db import Scheme
-from ..flipgraph.gpu.widen import from_many_roots
+from ..flipgraph.gpu.fleet import from_many_roots
 from ..runs.distinct import DistinctPool
 from ..turn_fleet import TurnFleet
 

@@ -18,7 +18,7 @@ from ...version import __version__
 from ..format_moves.corners import bordered
 from ..lifting.lift import lift
 from .catalogue import BackgroundTasks
-from .events import Control, Kept, OnEvent, Walking, ignore
+from .events import Control, Kept, OnEvent, ignore
 from .neighbours import modulo_2
 
 LIFTS = 40
@@ -131,6 +131,7 @@ class StructuredImprovement:
                 device="cpu" if config.device == "twin" else config.device,
                 provenance=source,
                 on_find=updater.take,
+                on_event=control.on_event,
                 stop=control.stop,
             )
             for target in targets
@@ -138,14 +139,13 @@ class StructuredImprovement:
         self.names = {target.name for target in targets}
         self.turns: Counter[str] = Counter()
         self.exhausted: tuple[str, ...] = ()
-        self.updater, self._on_event = updater, control.on_event
+        self.updater = updater
 
     def turn(self, seconds: float, longest: float) -> bool:
         """Walk on the target with the fewest turns for `seconds`, whatever `longest` is; return True."""
         walk = min(self.walks, key=lambda one: self.turns[one.target.name])
-        name = walk.target.name
-        walk.turn(self.turns[name], seconds, say=lambda text: self._on_event(Walking(name, text)))
-        self.turns[name] += 1
+        walk.turn(self.turns[walk.target.name], seconds)
+        self.turns[walk.target.name] += 1
         return True
 
 

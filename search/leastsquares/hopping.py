@@ -1,4 +1,7 @@
-"""Basin hopping: chains descend to minima of the equations, and leave those that are no solutions at random."""
+"""Basin hopping: chains descend to minima of the equations, and leave those that are no solutions at random.
+
+They descend by Levenberg-Marquardt steps, in batches, with a ridge that vanishes and a penalty on large entries.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,12 @@ from ..runs.snapshot import Arrays as Snapshot
 from ..runs.snapshot import Checkpointed
 from .arrays import FloatArray
 from .equations import Equations
-from .levenberg import Chains
+
+BOUND, PENALTY = 1.2, 1.0
+"""Entries beyond the bound cost PENALTY times the square of the excess: without it many chains diverge to factors that
+cancel (the target has border rank below its rank)."""
+
+MIN_DAMPING, MAX_DAMPING, RIDGE_FLOOR = 1e-10, 1e6, 1e-4
 
 PERIOD = 10
 """Steps between decisions on the chains."""
@@ -49,7 +57,81 @@ RIDGES = ((0.03, 0.93), (0.01, 0.9))
 """Ridge and decay after a hop."""
 
 
-class Hopping(Checkpointed):
+class Chains:
+    """A batch of factors x and the state of their descents.
+
+    The cost of a chain is |residual|^2 + ridge |x|^2 + PENALTY sum(max(0, |x| - BOUND)^2).
+
+    Attributes:
+        x: (B, size).
+        residuals: (B,), the sum of squares of the equations alone.
+        costs: (B,).
+        ridge: (B,); `step` multiplies it by `decay`, and sets it to 0 below RIDGE_FLOOR.
+    """
+
+    ON_DEVICE = ("x", "ridge", "decay", "_damping", "_growth")
+    """Arrays of the device from which the rest follows."""
+
+    def __init__(self, equations: Equations, x: Any) -> None:
+        self.equations, self.x = equations, x
+        put, count = equations.arrays.put, len(x)
+        self.ridge, self.decay = put(np.zeros(count)), put(np.ones(count))
+        self._damping, self._growth = put(np.ones(count)), put(np.full(count, 2.0))
+        self._measure()
+
+    def _measure(self) -> None:
+        """Compute what follows from x and the ridge."""
+        self._residual = self.equations.residual(self.x)
+        self.residuals = (self._residual**2).sum((1, 2))
+        self.costs = self.residuals + self._extra(self.x)
+
+    def restart(self, where: Any, x: Any, ridge: Any, decay: Any, damping: float) -> None:
+        """Send the chains where (B,) is True to x (B, size), with a ridge and its decay (B,)."""
+        select = self.equations.arrays.xp.where
+        self.x = select(where[:, None], x, self.x)
+        self.ridge, self.decay = select(where, ridge, self.ridge), select(where, decay, self.decay)
+        self._damping, self._growth = select(where, damping, self._damping), select(where, 2.0, self._growth)
+        self._measure()
+
+    def _excess(self, x: Any) -> Any:
+        return (abs(x) - BOUND).clip(0, None)
+
+    def _extra(self, x: Any) -> Any:
+        """Return what the cost has beyond the residual, (B,)."""
+        return self.ridge * (x * x).sum(1) + PENALTY * (self._excess(x) ** 2).sum(1)
+
+    def step(self) -> None:
+        """Take one step of every chain, or raise its damping where the step would not lower the cost."""
+        equations, x, select = self.equations, self.x, self.equations.arrays.xp.where
+        excess = self._excess(x)
+        gradient = (
+            equations.gradient(x, self._residual)
+            + self.ridge[:, None] * x
+            + PENALTY * excess * select(x < 0, -1.0, 1.0)
+        )
+        diagonal = (self._damping + self.ridge)[:, None] + PENALTY * (excess > 0)
+        direction, solved = equations.direction(x, gradient, diagonal)
+        direction = select(solved[:, None], direction, 0.0 * x)
+        moved = x + direction
+        residual = equations.residual(moved)
+        residuals = (residual**2).sum((1, 2))
+        costs = residuals + self._extra(moved)
+        predicted = (direction * (self._damping[:, None] * direction - gradient)).sum(1)
+        better = solved & (costs < self.costs)
+        ratio = select(better, (self.costs - costs) / select(better, predicted.clip(1e-300, None), 1.0), 0.0)
+        lower = (1 - (2 * ratio - 1) ** 3).clip(0.2, 2.0)  # Nielsen 1999
+        damping = self._damping * select(better, lower, self._growth)
+        self._damping = damping.clip(MIN_DAMPING, MAX_DAMPING)
+        self._growth = select(better, 2.0, (2 * self._growth).clip(None, 64.0))
+        self.x = select(better[:, None], moved, x)
+        self._residual = select(better[:, None, None], residual, self._residual)
+        self.residuals = select(better, residuals, self.residuals)
+        ridge = self.ridge * self.decay
+        self.ridge = select(ridge < RIDGE_FLOOR, 0.0, ridge)
+        self.costs = self.residuals + self._extra(self.x)
+
+
+class Hopping(Chains, Checkpointed):
     """Chains that hop between minima. The same seed gives the same solutions on a processor.
 
     Args:
@@ -63,14 +145,14 @@ class Hopping(Checkpointed):
     STATE = ("_base_residuals", "_best", "_before", "_idle", "_age", "_decisions")
 
     def __init__(self, equations: Equations, count: int, seed: int, start: Sequence[FloatArray] | None = None) -> None:
-        self._equations, self._count, self._seed, self._start = equations, count, seed, start
+        self._count, self._seed, self._start = count, seed, start
         self._decisions = 0
         self._base_residuals, self._best = np.full((2, count), np.inf)
         self._idle, self._age = np.zeros((2, count), dtype=np.int64)
         self._before = np.full(count, np.inf)
-        put = equations.arrays.put
-        self._base = put(self._starts(np.random.default_rng((seed, 0))))
-        self._chains = Chains(equations, self._base)
+        self.equations = equations
+        self._base = equations.arrays.put(self._starts(np.random.default_rng((seed, 0))))
+        super().__init__(equations, self._base)
         self._send(np.ones(count, bool), self._base, np.full(count, START_RIDGE), np.full(count, START_DECAY), 1.0)
 
     def advance(self, steps: int) -> list[FloatArray]:
@@ -82,7 +164,7 @@ class Hopping(Checkpointed):
         with threadpool_limits(1, user_api="blas"):
             for _ in range(-(-steps // PERIOD)):
                 for _ in range(PERIOD):
-                    self._chains.step()
+                    self.step()
                 self._age += PERIOD
                 found += self._decide()
         return found
@@ -91,8 +173,8 @@ class Hopping(Checkpointed):
         """Collect solutions, send chains at a minimum to a neighbour of theirs and idle ones to a new start."""
         self._decisions += 1
         rng = np.random.default_rng((self._seed, self._decisions))
-        arrays, chains = self._equations.arrays, self._chains
-        residuals, costs = arrays.get(chains.residuals), arrays.get(chains.costs)
+        arrays = self.equations.arrays
+        residuals, costs = arrays.get(self.residuals), arrays.get(self.costs)
         solved = residuals < SOLVED
         slow = (self._before - costs < SLOW * residuals) & (self._age >= 2 * PERIOD)
         slow &= (residuals > DEGENERATE) | (self._age > PATIENT_STEPS)
@@ -101,12 +183,12 @@ class Hopping(Checkpointed):
         level = np.maximum(residuals, AS_GOOD_AS)
         with np.errstate(over="ignore", invalid="ignore"):
             accepted = slow & (rng.random(self._count) < np.exp((self._base_residuals - level) / TEMPERATURE))
-        self._base = arrays.xp.where(arrays.put(accepted)[:, None], chains.x, self._base)
+        self._base = arrays.xp.where(arrays.put(accepted)[:, None], self.x, self._base)
         self._base_residuals = np.where(accepted, level, self._base_residuals)
         better = slow & (level < self._best - 0.1)
         self._best = np.where(better, level, self._best)
         self._idle = np.where(better, 0, self._idle + slow)
-        found = [arrays.get(chains.x[int(chain)]).copy() for chain in np.flatnonzero(solved)]
+        found = [arrays.get(self.x[int(chain)]).copy() for chain in np.flatnonzero(solved)]
         anew = solved | (self._idle > PATIENCE)
         if anew.any():
             self._base_residuals[anew], self._best[anew], self._idle[anew] = np.inf, np.inf, 0
@@ -118,22 +200,22 @@ class Hopping(Checkpointed):
         return found
 
     def _send(self, where: npt.NDArray[np.bool_], x: Any, ridge: FloatArray, decay: FloatArray, damping: float) -> None:
-        put = self._equations.arrays.put
-        self._chains.restart(put(where), x, put(ridge), put(decay), damping)
+        put = self.equations.arrays.put
+        self.restart(put(where), x, put(ridge), put(decay), damping)
         self._age[where], self._before[where] = 0, np.inf
 
     def _starts(self, rng: np.random.Generator) -> FloatArray:
         """Return new starts for all chains, (B, size)."""
-        x = SCALE * rng.standard_normal((self._count, self._equations.size))
+        x = SCALE * rng.standard_normal((self._count, self.equations.size))
         if self._start is not None:
             for chain in range(0, self._count, 2):
-                left = rng.permutation(len(self._start[0]))[: self._equations.rank]
-                x[chain] = 0.1 * x[chain] + self._equations.flat([factor[left] for factor in self._start])
+                left = rng.permutation(len(self._start[0]))[: self.equations.rank]
+                x[chain] = 0.1 * x[chain] + self.equations.flat([factor[left] for factor in self._start])
         return x
 
     def _neighbours(self, rng: np.random.Generator) -> Any:
         """Return a random change of the last accepted minimum of every chain, (B, size)."""
-        equations, put = self._equations, self._equations.arrays.put
+        equations, put = self.equations, self.equations.arrays.put
         kinds = rng.integers(len(NOISE) + len(REPLACED), size=self._count)
         noise, replaced = np.zeros(self._count), np.zeros((self._count, equations.rank), dtype=bool)
         for chain, kind in enumerate(kinds):
@@ -150,10 +232,13 @@ class Hopping(Checkpointed):
         return equations.join(*changed)
 
     def to_arrays(self) -> Snapshot:
-        base = self._equations.arrays.get(self._base)
-        return super().to_arrays() | self._chains.to_arrays() | {"base": base}
+        get = self.equations.arrays.get
+        on_device = {name: get(getattr(self, name)) for name in self.ON_DEVICE}
+        return super().to_arrays() | on_device | {"base": get(self._base)}
 
     def take_arrays(self, arrays: Snapshot) -> None:
         super().take_arrays(arrays)
-        self._chains.take_arrays(arrays)
-        self._base = self._equations.arrays.put(arrays["base"])
+        for name in self.ON_DEVICE:
+            setattr(self, name, self.equations.arrays.put(arrays[name]))
+        self._base = self.equations.arrays.put(arrays["base"])
+        self._measure()

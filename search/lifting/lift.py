@@ -207,9 +207,7 @@ class _Steps:
         ring = ring_of(self._prime)
         rows = np.zeros((count, self._prime - 1, -(-len(unknowns) // 64)), dtype=np.uint64)
         jacobian(ring, self._x, self.sizes, unknowns, sums, rows)
-        order, pivots = np.zeros(count, dtype=np.int64), np.zeros(len(unknowns), dtype=np.int64)
-        rank = decompose(ring, rows, len(unknowns), order, pivots)
-        return System(self._x, self.sizes, self._tensor, unknowns, sums, rows, rank, order, pivots)
+        return System(self._x, self.sizes, self._tensor, unknowns, sums, rows, *decompose(ring, rows, len(unknowns)))
 
 
 def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:

@@ -1,18 +1,22 @@
-"""Ternary lifts of a scheme over Z2 or of its neighbours: other signs, another basis, a few flips.
+"""Ternary lifts of a scheme over Z2 or of its neighbours, with other signs, another basis, a few flips; lifts of pools.
 
 The existence of a ternary lift depends on the basis of a scheme and changes with flips, its rank does not.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ...schemes_db import Scheme
+from ...errors import PlanError
+from ...schemes_db import Z2, Ring, Scheme, Z, parse_ring
 from ...schemes_db.costs import full_and_half
-from ..basis.shears import symmetries
-from ..basis.sparsify import sparsified
+from ..basis.shears import sparsified, symmetries
 from ..cpsat.brent import ternary_signs
 from ..flipgraph.graph import random_flip
 from ..flipgraph.policy import Policy
@@ -39,8 +43,9 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
     here, full = scheme, full_and_half(scheme)[0]
     for walk in range(walks + 1):
         found = first if walk == 0 else lift(here, seed=seed)
-        if found.scheme is None or not found.scheme.ternary:
-            found = _by_signs(here, signs, seed) if signs > 0 else found
+        if signs > 0 and (found.scheme is None or not found.scheme.ternary):
+            signed, reason = ternary_signs(here, seconds=signs, seed=seed)
+            found = Lift(reason=reason) if signed is None else certified_lift(here, signed, "signs by CP-SAT")
         if found.scheme is not None and found.scheme.ternary:
             if walk == 0:
                 return found
@@ -52,11 +57,6 @@ def ternary_lift(scheme: Scheme, *, walks: int = 16, signs: float = 0.0, seed: i
         if near.rank == scheme.rank and full_and_half(near)[0] <= full:
             here = near
     return first
-
-
-def _by_signs(scheme: Scheme, seconds: float, seed: int) -> Lift:
-    signed, reason = ternary_signs(scheme, seconds=seconds, seed=seed)
-    return Lift(reason=reason) if signed is None else certified_lift(scheme, signed, "signs by CP-SAT")
 
 
 def after_flips(scheme: Scheme, steps: int, seed: int) -> Scheme:
@@ -89,3 +89,72 @@ def _neighbour(terms: PackedTerms, rng: np.random.Generator) -> PackedTerms:
     for _ in range(int(rng.integers(1, FLIPS + 1))):
         words = random_flip(words, rng)
     return sparsified(PackedTerms(terms.target, np.ascontiguousarray(words)))
+
+
+@dataclass(frozen=True)
+class PoolLift:
+    """The lifts of a pool, in its order; `seconds` is their total wall time."""
+
+    origins: tuple[Scheme, ...]
+    lifts: tuple[Lift, ...]
+    seconds: float
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Number of lifts by outcome: ternary, integer, fractional, not lifted."""
+        return dict(Counter(_outcome(one) for one in self.lifts))
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Number of failed lifts by reason, most frequent first."""
+        return dict(Counter(one.reason for one in self.lifts if one.scheme is None).most_common())
+
+
+def lift_pool(
+    schemes: Sequence[Scheme],
+    *,
+    ring: Ring | str = Z,
+    seed: int = 0,
+    jobs: int = 1,
+    sparse: bool = False,
+    walks: int = 0,
+    signs: float = 0.0,
+) -> PoolLift:
+    """Lift every scheme of a pool; the lifts depend on the seed only, not on `jobs`.
+
+    With `sparse` each is transformed to a sparse basis first, where ternary lifts are likelier, and
+    `origins` are those schemes; the finds of a search are sparse already. For schemes over Z2 whose lift
+    is not ternary, up to `walks` neighbours, and `signs` seconds of CP-SAT for each, are tried: see
+    `ternary_lift`.
+
+    Raises:
+        PlanError: there are no schemes, one is not over Z2 or Z3, or `jobs` is below 1.
+    """
+    if not schemes or jobs < 1:
+        raise PlanError("a pool needs a scheme over Z2 or Z3, and at least 1 job to lift it")
+    over = parse_ring(ring) if isinstance(ring, str) else ring
+
+    def work(scheme: Scheme) -> tuple[Scheme, Lift]:
+        if sparse and scheme.ring is Z2:
+            moved = sparsified(PackedTerms.from_scheme(scheme)).to_scheme(scheme.provenance)
+            scheme = scheme if moved.digest == scheme.digest else moved
+        found = lift(scheme, ring=over, seed=seed)
+        short = found.scheme is None or not found.scheme.ternary
+        if short and scheme.ring is Z2 and (walks > 0 or signs > 0):
+            nearer = ternary_lift(scheme, walks=walks, signs=signs, seed=seed)
+            found = nearer if nearer.scheme is not None and nearer.scheme.ternary else found
+        return scheme, found
+
+    begin = time.perf_counter()
+    with ThreadPoolExecutor(jobs) as pool:
+        done = list(pool.map(work, schemes))
+    origins, lifts = zip(*done, strict=True)
+    return PoolLift(origins, lifts, time.perf_counter() - begin)
+
+
+def _outcome(one: Lift) -> str:
+    if one.scheme is None:
+        return "not lifted"
+    if one.scheme.ternary:
+        return "ternary"
+    return "integer" if max(one.scheme.denominators) == 1 else "fractional"

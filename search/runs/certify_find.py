@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ...schemes_db import Z2, Provenance, Scheme, Z
 from ...verify import certify
 from ...version import __version__
-from ..basis.sparsify import sparsified
+from ..basis.shears import sparsified
 from ..flipgraph.policy import ANY_NONZEROS, Policy
 from ..flipgraph.walkers import WalkTerms
 from ..lifting.lift import lift

@@ -20,8 +20,7 @@ from .bounds import BOUNDS, HALF_BOUNDS, broken, has_halves, refuse_bounds
 from .engine import Engine
 from .locked_folder import check_field_types
 from .objectives import HALF_OBJECTIVES, refuse_objective
-from .plan import LadderPlan, Setting
-from .stages import EASY_SIDE, FormatStage, corners_below, formats_below, parse_stage
+from .plan import EASY_SIDE, FormatStage, LadderPlan, Setting, corners_below, formats_below, parse_stage
 
 RINGS = {"Z2": "flip", "Z3": "flip-z3", "ZT": "flip-zt", "Z": "flip", "Q": "flip"}
 """The rings of a search and their default walks: mod 2 (lifted to Z or Q), mod 3, or over {-1, 0, 1} directly."""

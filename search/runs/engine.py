@@ -8,36 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from ...errors import PlanError, unknown_name
 from ...schemes_db import Target
-from ..flipgraph.policy import Policy
-from ..flipgraph.walkers import Walker, WalkTerms, make_walker
+from ..flipgraph.walkers import Walker, Walks, WalkTerms, make_walker
 from ..terms.packed import Vector
 from .distinct import DistinctPool
-from .plan import Setting, setting_for
+from .plan import Setting, gpu_setting_for, setting_for
 from .snapshot import Arrays, restore, snapshot
-
-
-@dataclass(frozen=True, eq=False)
-class Walks:
-    """The walks `first` to `first + walkers - 1` of a seed.
-
-    Attributes:
-        starts: terms that walks may be sent to; walks start from these in rotation, or all from the highest rank.
-        walkers: 0 for the most that fit on the device.
-    """
-
-    walk: str
-    starts: Sequence[WalkTerms]
-    policy: Policy
-    seed: int
-    first: int
-    walkers: int
 
 
 class Session(Protocol):
@@ -191,9 +172,7 @@ class Cuda:
         self._twin = twin
 
     def setting(self, target: Target, walk: str) -> Setting:
-        from ..flipgraph.gpu.settings import setting_for
-
-        return setting_for(target, walk)
+        return gpu_setting_for(target, walk)
 
     def start(self, of: Walks, places: str = "") -> Session:
         from ..flipgraph.gpu.session import CudaSession
@@ -201,8 +180,7 @@ class Cuda:
         if self._twin and places:
             raise PlanError(f"device twin:{places} is not known: write twin, and a number of walks")
         device = "cpu" if self._twin else f"cuda:{places}" if places else "cuda"
-        seed = of.seed + (of.first << 32)
-        return CudaSession(of.walk, of.starts, of.policy, seed=seed, walkers=of.walkers, device=device)
+        return CudaSession(of, device)
 
 
 _ENGINES: dict[str, Engine] = {"cpu": Threads(), "cuda": Cuda(), "twin": Cuda(twin=True)}

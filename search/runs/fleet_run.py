@@ -5,10 +5,10 @@ from __future__ import annotations
 from concurrent.futures import Executor
 from typing import Any
 
-from ...schemes_db import Q
-from ...schemes_db.ring import Z2
+from ...schemes_db import Z2, Q
 from ..groups.product_rank import FORMATS, by_products, inner_format
 from ..turn_fleet import FoundFleet
+from .certify_find import Ancestry, provenance_of
 from .folder import Checkpoint
 from .search_run import SearchRun
 from .snapshot import Arrays
@@ -36,8 +36,7 @@ class FleetRun(SearchRun):
             else:
                 self._fleet = GroupFleet(target, [config.terms.to_scheme()], inner_format(config.objective), **given)
         elif config.method == "triples":
-            from ..triples.annealer import usual_rank
-            from ..triples.fleet import TripleFleet
+            from ..triples.annealer import TripleFleet, usual_rank
 
             rank = usual_rank(target) if config.rank is None else config.rank
             self._fleet = TripleFleet(target, rank, descends=config.rank is None, **given)
@@ -49,14 +48,25 @@ class FleetRun(SearchRun):
             self._fleet = SquaresFleet(target, rank, config.start, stop=lambda: self.stop(), **given)
 
     def advance(self, executor: Executor | None) -> None:
-        """Run one round; finds are certified and recorded, unless they are known or over a ring that is not wanted."""
+        """Run one round; finds are certified, and recorded if they improve the run's objective.
+
+        Schemes that are known, or over a ring that is not wanted, are left out.
+        """
         config, fleet = self.config, self._fleet
+        ancestry = Ancestry((config.start.digest,) if config.start else ())
         self._round += 1
         for number, scheme in fleet.find(config.setting(0).steps, executor):
             found = scheme.over_z2() if config.output_ring is Z2 else scheme
             if found is None or found.digest in self._seen or (found.ring is Q and config.output_ring is not Q):
                 continue
-            self._found(found, number, f", {fleet.REMARK} {number}", fleet.FINDS or fleet.RELATION)
+            if found.rank < self._lowest:
+                self._lowest, self._gained = found.rank, self.seconds
+            remark, relation = f"round {self._round}, {fleet.REMARK} {number}", fleet.FINDS or fleet.RELATION
+            source = provenance_of(config, found, ancestry, remark, self.seconds, relation)
+            record = self._certified(found.replace(provenance=source), number)
+            if config.objective == FORMATS or self._better(record.found):
+                self._keep(record)
+                self._record([record])
             if fleet.COSTLY and self.done:
                 break
         self.broken = fleet.COSTLY and self.stop()

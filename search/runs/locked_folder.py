@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, Generic, Self, TypeVar
+from typing import Any, BinaryIO, ClassVar, Generic, Self, TypeVar, get_type_hints
 
 from ...errors import LcmaError
 from ...home import write_atomic
@@ -225,34 +225,27 @@ def locked(path: Path, sign: bool = True) -> BinaryIO:
     return stream
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "bool": (bool,),
-    "int": (int,),
-    "int | None": (int, type(None)),
-    "float": (int, float),
-    "float | None": (int, float, type(None)),
-    "str": (str,),
-}
-"""Types of JSON values by the annotation of a field; fields of other annotations are checked where they are read."""
-
 MAX_INT = 1 << 62
 """Integers reach compiled code, where they have 64 bits."""
 
 
 def check_field_types(kind: type, values: Mapping[str, object]) -> None:
-    """Check values by the annotations of a dataclass or a NamedTuple.
+    """Check the texts, numbers and flags among some values by the annotations of a dataclass or a NamedTuple.
+
+    Values of other annotations are checked where they are read.
 
     Raises:
         TypeError: a value is of another type, or an integer is too large.
     """
+    hints = get_type_hints(kind)
     for name, value in values.items():
-        stated = kind.__annotations__.get(name, "")
-        annotation = str(getattr(stated, "__forward_arg__", stated))  # as a NamedTuple holds it
-        allowed = _TYPES.get(annotation)
-        if allowed is None:
+        hint = hints.get(name)
+        if hint not in (bool, int, int | None, float, float | None, str):
             continue
-        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-            raise TypeError(f"{name} must be {annotation}, not {str(value)[:40]!r}")
+        allowed = hint | int if hint in (float, float | None) else hint
+        if not isinstance(value, allowed) or (isinstance(value, bool) and hint is not bool):
+            wanted = hint.__name__ if isinstance(hint, type) else str(hint)
+            raise TypeError(f"{name} must be {wanted}, not {str(value)[:40]!r}")
         if isinstance(value, int) and abs(value) > MAX_INT:
             raise TypeError(f"{name} is too large: {str(value)[:40]}")
 

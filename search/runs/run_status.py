@@ -78,21 +78,11 @@ def status(path: str | Path) -> Status:
     steps = tuple(record.found for record in records if record.stage < last and isinstance(record.found, Find))
     if checkpoint is None:
         checkpoint = Checkpoint(0, 0, 0.0, 0.0, folder.config.start_rank, 0, False, {})
+    target = folder.config.stages[checkpoint.stage].target
     reached = [record.found.origin.rank for record in records if record.stage == checkpoint.stage]
-    return Status(
-        folder.path,
-        folder.config,
-        running,
-        checkpoint.done,
-        folder.config.stages[checkpoint.stage].target,
-        checkpoint.round,
-        checkpoint.seconds,
-        checkpoint.flips,
-        min([checkpoint.lowest, *reached]),
-        finds,
-        unlifted,
-        steps,
-    )
+    spent, lowest = (checkpoint.round, checkpoint.seconds, checkpoint.flips), min([checkpoint.lowest, *reached])
+    state = (folder.path, folder.config, running, checkpoint.done, target)
+    return Status(*state, *spent, lowest, finds, unlifted, steps)
 
 
 def merge(

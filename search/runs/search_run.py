@@ -9,7 +9,7 @@ from concurrent.futures import Executor
 
 from ...schemes_db import Scheme
 from ..turn_fleet import Stop
-from .certify_find import Ancestry, certified, provenance_of
+from .certify_find import certified
 from .config import RunConfig
 from .folder import Checkpoint, RunFolder
 from .locked_folder import intact
@@ -143,17 +143,9 @@ class SearchRun(ABC):
         else:
             self._unlifted.append(found)
 
-    def _found(self, scheme: Scheme, walk: int, remark: str = "", relation: str = "") -> None:
-        """Certify and record a scheme over Z or Q that a round found, if it improves the run's objective."""
-        config = self.config
-        if scheme.rank < self._lowest:
-            self._lowest, self._gained = scheme.rank, self.seconds
-        ancestry, remark = Ancestry((config.start.digest,) if config.start else ()), f"round {self._round}{remark}"
-        scheme = scheme.replace(provenance=provenance_of(config, scheme, ancestry, remark, self.seconds, relation))
-        record = Record(self._round, walk, certified(config, scheme), self._stage)
-        if self._better(record.found):
-            self._keep(record)
-            self._record([record])
+    def _certified(self, origin: Scheme, walk: int) -> Record:
+        """Certify and lift a scheme that a walk, or another search, of this round found."""
+        return Record(self._round, walk, certified(self.config, origin), self._stage)
 
     def save(self, *, due: bool = False) -> None:
         """Write a checkpoint to the folder, if there is one; with `due`, only if the last is old enough."""
@@ -171,19 +163,10 @@ class SearchRun(ABC):
         while len(self._seen_flips) > 2 and seconds - self._seen_flips[1][0] >= RATE_SECONDS:
             self._seen_flips.popleft()
         since, before = self._seen_flips[0] if len(self._seen_flips) > 1 else (0.0, 0)
-        return Progress(
-            self.config.stages[self._stage].target,
-            self._round,
-            flips,
-            seconds,
-            self._lowest,
-            seconds - self._gained,
-            len(self._finds),
-            self._sizes(),
-            (flips - before) / max(seconds - since, 1e-9),
-            self.config.stages[self._stage].rank,
-            None if self.config.seconds is None else self.config.seconds - seconds,
-        )
+        stage, limit = self.config.stages[self._stage], self.config.seconds
+        spent, reached = (self._round, flips, seconds), (self._lowest, seconds - self._gained)
+        rate, left = (flips - before) / max(seconds - since, 1e-9), None if limit is None else limit - seconds
+        return Progress(stage.target, *spent, *reached, len(self._finds), self._sizes(), rate, stage.rank, left)
 
     def result(self, *, nearest: bool = True) -> Result:
         """Return the result of the run so far; without `nearest` no further scheme is lifted and certified."""

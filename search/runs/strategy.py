@@ -23,7 +23,7 @@ class SearchStrategy(Checkpointed, ABC):
     Args:
         session: the walks.
         starts: terms of one target.
-        goal: the rank wanted.
+        goal: the rank wanted, at which a walk stops.
     """
 
     def __init__(self, session: Session, starts: Sequence[WalkTerms], goal: int, plan: LadderPlan) -> None:
@@ -31,10 +31,6 @@ class SearchStrategy(Checkpointed, ABC):
         self._kind: Any = type(starts[0])
         self._target = starts[0].target
         self._lowest, self._still = min(terms.rank for terms in starts), 0
-
-    def goals(self) -> Vector:
-        """Return (walkers,): the rank at which each walk stops in the next round."""
-        return np.full(self._session.walkers, self.goal)
 
     @abstractmethod
     def roots(self, walks: Vector) -> Vector:

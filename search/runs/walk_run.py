@@ -12,12 +12,12 @@ import numpy as np
 
 from ...schemes_db import Scheme
 from ..cluster.engine import engine_on
-from ..flipgraph.walkers import WalkTerms, pack_start
+from ..flipgraph.walkers import Walks, WalkTerms, pack_start
 from ..format_moves.corners import starts_from
 from .bounds import broken
-from .certify_find import Ancestry, certified, provenance_of, sparse
+from .certify_find import Ancestry, provenance_of, sparse
 from .config import MAX_WALKS
-from .engine import Session, Walks
+from .engine import Session
 from .folder import Checkpoint
 from .objectives import HALF_OBJECTIVES, score_of
 from .plan import Setting
@@ -125,7 +125,7 @@ class WalkRun(SearchRun):
 
     def _walk(self, executor: Executor | None) -> None:
         """Advance the walks by a round; on a processor in parts, so that `stop` may end it early."""
-        goals, left = self._strategy.goals(), self._setting.steps
+        goals, left = np.full(self._session.walkers, self._strategy.goal), self._setting.steps
         if self.config.engine.by_format:
             self._session.advance(goals, left, executor)
             return
@@ -225,9 +225,6 @@ class WalkRun(SearchRun):
             return Ancestry(self._ancestries[0].parents, "from it or from naive")
         before = self.config.stages[self._stage - 1]
         return Ancestry((), f"{len(self._ancestries)} starts from schemes {before}")
-
-    def _certified(self, origin: Scheme, walk: int) -> Record:
-        return Record(self._round, walk, certified(self.config, origin), self._stage)
 
     def _climb(self, executor: Executor | None) -> None:
         """Collect the starts of the next format, and proceed to it."""

@@ -116,7 +116,9 @@ class TernaryMap:
         from .boyar_peralta import make_sums
 
         self._inputs = matrix.shape[1]
-        self._words = packed_rows(matrix)
+        bits = np.uint64(1) << np.arange(self._inputs, dtype=np.uint64)
+        plus, minus = ((matrix == sign).astype(np.uint64) @ bits for sign in (1, -1))
+        self._words: npt.NDArray[np.uint64] = plus | (minus << np.uint64(HALF_BITS))  # pos | neg << 32, a row each
         self._sums = make_sums(len(matrix), self._inputs)
         self._values, self._pairs = np.empty_like(self._sums.values), np.empty_like(self._sums.lines)
         self.additions = -1
@@ -146,14 +148,6 @@ class TernaryMap:
 def fits_ternary(matrix: IntArray) -> bool:
     """Return whether a map can be a `TernaryMap`."""
     return matrix.shape[1] <= HALF_BITS and bool((np.abs(matrix) <= 1).all())
-
-
-def packed_rows(matrix: IntArray) -> npt.NDArray[np.uint64]:
-    """Return the rows of a ternary matrix as words, pos | neg << 32."""
-    weights = np.uint64(1) << np.arange(matrix.shape[1], dtype=np.uint64)
-    plus, minus = ((matrix == sign).astype(np.uint64) @ weights for sign in (1, -1))
-    packed: npt.NDArray[np.uint64] = plus | (minus << np.uint64(HALF_BITS))
-    return packed
 
 
 def _negative(word: int) -> int:

@@ -16,16 +16,16 @@ import numpy.typing as npt
 
 from ...jit import njit
 from ..terms.bits import SEARCH, compiled, next_draw
+from ..terms.words import Words
 
 Matrix = npt.NDArray[np.int8]
 Steps = npt.NDArray[np.int32]
 Table = npt.NDArray[np.int16]
-State = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.int16]
 
 
 @compiled
-def below(rng: State, limit: int) -> int:
+def below(rng: Words, limit: int) -> int:
     """Return a random number in [0, limit)."""
     rng[0] = next_draw(rng[0])
     return np.int64((rng[0] >> np.uint64(33)) % np.uint64(limit))  # type: ignore[return-value]  # compiled, it is one
@@ -101,7 +101,7 @@ def give_back(s: Sharing, i: int, j: int, ratio: int, new: int) -> None:
 
 
 @compiled
-def candidates(counts: Counts, used: int, ratios: int, slack: int, width: int, chosen: Steps, rng: State) -> int:
+def candidates(counts: Counts, used: int, ratios: int, slack: int, width: int, chosen: Steps, rng: Words) -> int:
     """Sample up to `width` pairs with counts within `slack` of the largest; return their number, 0 if none repeats."""
     best = 0
     for i in range(used):
@@ -138,7 +138,7 @@ def additions_of(m: Matrix, used: int, columns: int) -> int:
 
 @njit(stamped=SEARCH)
 def shared_once(
-    s: Sharing, columns: int, steps: Steps, kept: int, width: int, slack: int, weight: float, rng: State
+    s: Sharing, columns: int, steps: Steps, kept: int, width: int, slack: int, weight: float, rng: Words
 ) -> int:
     """Share pairs until none repeats, starting with `steps[:kept]`; return the number of steps.
 
@@ -178,7 +178,7 @@ def shared_once(
 
 @njit(stamped=SEARCH, nogil=True)
 def shared_often(
-    s: Sharing, start: Matrix, columns: int, best: Steps, found: tuple[int, int], runs: int, rng: State
+    s: Sharing, start: Matrix, columns: int, best: Steps, found: tuple[int, int], runs: int, rng: Words
 ) -> tuple[int, int]:
     """Run `shared_once` from `start` with random widths, slacks and weights, half of the runs from a part of the best.
 

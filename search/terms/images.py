@@ -51,10 +51,8 @@ def _wide_factor(target: Target, words: Words, f: int) -> npt.NDArray[np.int64]:
     for i in range(WORD_BITS):
         at = (tables[g][terms[:, g]] >> np.uint64(i)) & ONE == ONE
         np.bitwise_xor.at(right, (terms[at, f], i), tables[h][terms[at, h]])
-    order = np.zeros(len(rows), dtype=np.int64)
-    pivots = np.zeros(words.shape[1], dtype=np.int64)
     ring = (0,) * GF2
-    rank = decompose(ring, rows, words.shape[1], order, pivots)
+    rank, order, pivots = decompose(ring, rows, words.shape[1])
     vector, digits = np.empty(rows.shape[1:], dtype=np.uint64), np.empty(rank, dtype=np.int8)
     factor = np.zeros((words.shape[1], len(tables[f])), dtype=np.int64)
     for block, wanted in enumerate(right):

@@ -60,19 +60,20 @@ def add_after(ring: Ring, goal: Words, row: Words, sign: np.uint64, place: int) 
         mask = ~ZERO
 
 
-def decompose(ring: Ring, rows: Words, columns: int, order: IntArray, pivots: IntArray) -> int:
-    """Decompose packed rows (equations, planes, words) into triangles L U in place, by elimination; return the rank.
+def decompose(ring: Ring, rows: Words, columns: int) -> tuple[int, IntArray, IntArray]:
+    """Decompose packed rows (equations, planes, words) into triangles L U in place, by elimination.
 
     Row p has its pivot in column pivots[p]; U has its entries from there on, L its multiplier of row p in the same
-    column of all later rows. `order` records which equation a row is. Columns are tried in order, so earlier ones are
-    preferred as pivots.
+    column of all later rows. Columns are tried in order, so earlier ones are preferred as pivots.
+
+    Returns the rank, `order` (equations,), which equation a row is, and `pivots` (columns,).
     """
-    order[:] = np.arange(len(rows))
+    order, pivots = np.arange(len(rows), dtype=np.int64), np.zeros(columns, dtype=np.int64)
     if len(ring) != GF2:
-        return int(decompose_by_columns(ring, rows, columns, order, pivots))
+        return int(decompose_by_columns(ring, rows, columns, order, pivots)), order, pivots
     panel = np.empty((2, len(rows)), dtype=np.uint64)
     table = np.empty((WORD_BITS // GROUP, 1 << GROUP, STRIP), dtype=np.uint64)
-    return int(_decompose_by_words(rows[:, 0], columns, order, pivots, panel, table))
+    return int(_decompose_by_words(rows[:, 0], columns, order, pivots, panel, table)), order, pivots
 
 
 @compiled(internal=True)

@@ -2,8 +2,9 @@
 
 With the third factor transposed, a square target is the sum of e_ij x e_jk x e_ki, which is invariant under the cyclic
 shift of the three matrices. So a scheme that is invariant too is a set of orbits {a b c, b c a, c a b} and of cubes
-a a a. Reversal, or another of `involution`, exchanges terms in pairs {a b c, a' b' c'} or leaves them.
-Source: Moosbauer and Poole, "Flip graphs with symmetry" (arXiv 2502.04514).
+a a a. Reversal, or another of `involution`, exchanges terms in pairs {a b c, a' b' c'} or leaves them; it permutes the
+terms of the naive scheme of every format.
+Source: Moosbauer and Poole, "Flip graphs with symmetry" (arXiv 2502.04514), who combine both on square formats.
 """
 
 from __future__ import annotations
@@ -168,6 +169,12 @@ class OrbitTerms(SymmetricTerms):
             if a != b:
                 found += [(a, a, b), (b, b, a)] if reversible else [(a, b, a | b)]
         return cls(target, columns(found), np.array(joined, dtype=np.uint64))
+
+
+class PairTerms(SymmetricTerms):
+    """Terms that are invariant under an involution: one of each pair, and those that are their own image."""
+
+    order = 2
 
 
 class ReversibleTerms(SymmetricTerms):

@@ -1,7 +1,10 @@
-"""Annealing of arrangements until they span all entries of C, and the schemes that they yield."""
+"""Annealing of arrangements until they span all entries of C: the schemes that they yield, for runs and turns."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from operator import methodcaller
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,11 +12,11 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target
 from ...schemes_db.composition import oriented
-from ..runs.snapshot import Checkpointed
+from ..runs.snapshot import Arrays, Checkpointed
 from ..seeds import splitmix
 from ..terms.words import HALF_BITS, Words, bits_of_words
-from .arrangement import Arrangement, IntArray
-from .construct import scheme_of, with_smaller_coefficients
+from ..turn_fleet import FoundFleet
+from .arrangement import Arrangement, IntArray, scheme_of, with_smaller_coefficients
 
 if TYPE_CHECKING:
     from .kernel import Candidates
@@ -84,7 +87,7 @@ class Annealer(Checkpointed):
 
     Vectors have entries -1, 0 and 1, and triples hold with signs. Independence is that modulo 2, so that a complete
     arrangement has a scheme over the rationals with odd denominators; inner products are replaced until it is over the
-    integers (`unimodular`).
+    integers (`kernel.lower`).
 
     Args:
         target: a full product with a side of 2.
@@ -148,7 +151,7 @@ class Annealer(Checkpointed):
 
     def _make_integral(self, products: InnerProducts, span: Span, among: Candidates) -> bool:
         """Replace inner products until the forms span all integral ones; return whether they do."""
-        from .unimodular import lower
+        from .kernel import lower
 
         matrix = np.zeros((products.p * products.n,) * 2)
         work = (self._state, products, span, among, matrix)
@@ -163,6 +166,44 @@ class Annealer(Checkpointed):
         """The inner products now."""
         p, n = self._shape
         return Arrangement(_entries(self._rows, p), _entries(self._cols, n), self._variants.copy())
+
+
+class TripleFleet(FoundFleet):
+    """Annealers of one format; with `descends` all aim below the lowest find.
+
+    Args:
+        rank: the rank to aim at.
+
+    Raises:
+        PlanError: the target has no side of 2, or the rank is too low.
+    """
+
+    STATE = ("_least",)
+    STEPS, RELATION, REMARK = 100_000, "annealing of Strassen triples", "annealing"
+
+    def __init__(self, target: Target, rank: int, *, seed: int, walkers: int, descends: bool = True) -> None:
+        super().__init__(target, walkers)
+        self._annealers = [Annealer(target, rank, seed, index) for index in range(walkers)]
+        self._descends, self._least = descends, len(target.terms)
+
+    def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
+        mapped = list((map if executor is None else executor.map)(methodcaller("advance", steps), self._annealers))
+        for number, scheme in ((number, scheme) for number, schemes in enumerate(mapped) for scheme in schemes):
+            if not self._descends or scheme.rank < self._least:
+                yield number, scheme
+                if self._descends:
+                    self._least = scheme.rank
+                    for annealer in self._annealers:
+                        annealer.aim(max(scheme.rank - 1, least_rank(self.target)))
+
+    def to_arrays(self) -> Arrays:
+        every = {f"{name} {i}": a for i, one in enumerate(self._annealers) for name, a in one.to_arrays().items()}
+        return super().to_arrays() | every
+
+    def take_arrays(self, arrays: Arrays) -> None:
+        super().take_arrays(arrays)
+        for i, one in enumerate(self._annealers):
+            one.take_arrays({name: arrays[f"{name} {i}"] for name in one.STATE})
 
 
 def _entries(words: Words, length: int) -> IntArray:

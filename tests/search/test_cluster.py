@@ -13,13 +13,13 @@ import pytest
 
 from lcma.errors import PlanError
 from lcma.schemes_db import parse_target
-from lcma.search import find, pack_start, resume, status, walk_policy
+from lcma.search import Walks, find, pack_start, resume, status, walk_policy
 from lcma.search.cluster.connection import Cluster
 from lcma.search.cluster.engine import ClusterSession
 from lcma.search.cluster.workers import Worker, WorkerLostError, WorkerPool, await_places, pool_of
 from lcma.search.improve.events import Kept
 from lcma.search.improve.run import improve
-from lcma.search.runs.engine import Walks, engine_of
+from lcma.search.runs.engine import engine_of
 
 from ..refusal import refuses, refuses_with
 from .fake_ray import FakeRay, RayActorError

@@ -10,8 +10,7 @@ from lcma.schemes_db import Scheme, parse_target
 from lcma.schemes_db.constructions import change_of_basis, project
 from lcma.search import pack_start, walk_policy
 from lcma.search.format_moves.borders import align_basis_with_border
-from lcma.search.format_moves.change import change_format
-from lcma.search.format_moves.corners import starts_for
+from lcma.search.format_moves.corners import change_format, starts_for
 from lcma.search.format_moves.projections import _projected, directions, projections
 
 from .searches import SEARCHES, searched

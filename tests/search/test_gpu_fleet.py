@@ -16,13 +16,13 @@ from lcma.schemes_db.resolve import resolve
 from lcma.search.flipgraph.gpu import device as gpu_device
 from lcma.search.flipgraph.gpu import memory
 from lcma.search.flipgraph.gpu.device import DeviceLostError
-from lcma.search.flipgraph.gpu.fleet import Fleet
+from lcma.search.flipgraph.gpu.fleet import Fleet, from_many_roots
 from lcma.search.flipgraph.gpu.kernel import twin
 from lcma.search.flipgraph.gpu.layout import WALKS, WalkerLayout
 from lcma.search.flipgraph.gpu.packing import pack, ranks_of, unpack
 from lcma.search.flipgraph.gpu.session import CudaSession
-from lcma.search.flipgraph.gpu.widen import from_many_roots, widened
 from lcma.search.flipgraph.policy import Policy, Selection
+from lcma.search.flipgraph.walkers import Walks
 from lcma.search.runs.distinct import DistinctPool
 from lcma.verify import certify
 
@@ -194,7 +194,7 @@ def test_other_gpus_are_refused(two_gpus, device, message):
 
 
 def session_of(walk="flip", name="3x3x3", policy=POLICY_OF_SESSIONS):
-    return CudaSession(walk, [naive_terms(name, walk)], policy, seed=4, walkers=6, device="cpu")
+    return CudaSession(Walks(walk, [naive_terms(name, walk)], policy, 4, 0, 6), "cpu")
 
 
 def test_a_session_speaks_vectors():
@@ -267,7 +267,7 @@ def test_walks_from_a_find_widen_a_pool():
     while not len(winners := walks.found(25)):
         walks.launch(500, 25)
     pool = DistinctPool([walks.scheme(int(winners[0]))])
-    widened(walks, pool, 25, 3, seconds=20, on_find=lambda scheme: told.append(scheme.digest))
+    walks.widen(pool, 25, 3, seconds=20, on_find=lambda scheme: told.append(scheme.digest))
     assert len(pool) == len(told) + 1 == 3
     assert walks.policy == POLICY
     for scheme in pool.schemes:

@@ -20,7 +20,7 @@ from lcma.search.improve import catalogue, collect, descents, history
 from lcma.search.improve.catalogue import CatalogueUpdater
 from lcma.search.improve.collect import collect_below
 from lcma.search.improve.descents import Descents
-from lcma.search.improve.events import Kept, TurnBegun
+from lcma.search.improve.events import Control, Kept, TurnBegun
 from lcma.search.improve.folder import ImproveConfig
 from lcma.search.improve.gaps import Gap, is_walkable
 from lcma.search.improve.history import KEEN_SECONDS, Choice, symmetric_routes
@@ -36,7 +36,8 @@ from .starts import fleet_of, naive, scheme
 
 def turns_with(known, ring="Z", seed=0, device="twin", on_event=lambda event: None, **options):
     """The turns of an improvement with a catalogue."""
-    return Descents(known, ImproveConfig(ring=ring, seed=seed, device=device, command="a command"), on_event, **options)
+    config = ImproveConfig(ring=ring, seed=seed, device=device, command="a command")
+    return Descents(known, Control(config, on_event=on_event), **options)
 
 
 def blocks_of(shape):

@@ -8,9 +8,9 @@ import pytest
 from lcma.schemes_db import Z, parse_target
 from lcma.schemes_db.shipped import shipped
 from lcma.search.leastsquares.arrays import Arrays, Cholesky
+from lcma.search.leastsquares.discretise import scheme_of
 from lcma.search.leastsquares.equations import Equations
 from lcma.search.leastsquares.fleet import SquaresFleet
-from lcma.search.leastsquares.rational import scheme_of
 from lcma.verify import certify
 
 

@@ -88,12 +88,12 @@ def test_the_elimination_by_words_is_that_by_columns(equations, unknowns, densit
     bits[:, unknowns:] = 0
     bits[:, 5], bits[3] = 0, bits[4]  # no pivot in a column, a dependent row
     rows = np.packbits(bits, axis=1, bitorder="little").view(np.uint64).reshape(equations, 1, -1)
-    results = []
-    for eliminate in (linear.decompose, linear.decompose_by_columns):
-        done, order, pivots = rows.copy(), np.arange(equations), np.zeros(unknowns, dtype=np.int64)
-        rank = eliminate((0,) * GF2, done, unknowns, order, pivots)
-        results.append([done.tolist(), order.tolist(), pivots[:rank].tolist()])
-    assert results[0] == results[1]
+    by_words, by_columns = rows.copy(), rows.copy()
+    rank, *found = linear.decompose((0,) * GF2, by_words, unknowns)
+    order, pivots = np.arange(equations), np.zeros(unknowns, dtype=np.int64)
+    assert linear.decompose_by_columns((0,) * GF2, by_columns, unknowns, order, pivots) == rank
+    assert by_words.tolist() == by_columns.tolist()
+    assert [found[0].tolist(), found[1][:rank].tolist()] == [order.tolist(), pivots[:rank].tolist()]
 
 
 def test_halves_stay_halves():

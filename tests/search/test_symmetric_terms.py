@@ -15,9 +15,8 @@ from lcma.search.format_moves.involutions import involutions
 from lcma.search.format_moves.symmetric import COPIES, invariant_copies, is_invariant, nested_sum, symmetric_starts
 from lcma.search.terms.bits import reverse_bits
 from lcma.search.terms.involution import mirrored_layout
-from lcma.search.terms.orbits import OrbitTerms, ReversibleTerms
+from lcma.search.terms.orbits import OrbitTerms, PairTerms, ReversibleTerms
 from lcma.search.terms.packed import PackedTerms
-from lcma.search.terms.pairs import PairTerms
 
 from ..refusal import refuses
 from .plain_terms import holds

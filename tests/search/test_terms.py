@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lcma.jit import njit
 from lcma.schemes_db import parse_target
-from lcma.search.basis.sparsify import sparsified
+from lcma.search.basis.shears import sparsified
 from lcma.search.cpsat.brent import solve
 from lcma.search.flipgraph.arena import make_arena, terms_in
 from lcma.search.flipgraph.flips import reduce_dependent

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from lcma.schemes_db import Z, parse_target
+from lcma.search.triples import kernel
 from lcma.search.triples.annealer import Annealer, _entries
-from lcma.search.triples.arrangement import Arrangement, independent_rows
-from lcma.search.triples.construct import TWO_PRODUCTS, scheme_of, seventh_product
+from lcma.search.triples.arrangement import TWO_PRODUCTS, Arrangement, independent_rows, scheme_of, seventh_product
 from lcma.search.triples.kernel import anneal, candidates, choose, draw_candidates
 from lcma.search.triples.span import InnerProducts, gain, randomize, span_without, total, work_space
-from lcma.search.triples.unimodular import eliminate, energy, log_inverse, lower
 from lcma.verify import certify
 
 SIGNS = list(product((1, -1), repeat=2))
@@ -19,16 +18,15 @@ SIGNS = list(product((1, -1), repeat=2))
 
 @pytest.mark.parametrize(("s", "u"), SIGNS)
 def test_the_seventh_product_completes_a_triple(s, u):
-    seventh = seventh_product(s, u)
+    lefts, rights, weights = seventh_product(s, u)
 
     def placed(left, right, first, second):
         """The bilinear form of (left of r1 A + of r2 A)(right of B c1 + of B c2) as a 4 x 4 matrix."""
         return np.outer(np.outer(first, left), np.outer(second, right))
 
     (one, _), (two, _), (_, three) = TWO_PRODUCTS[2], TWO_PRODUCTS[1], TWO_PRODUCTS[0]
-    own = np.outer([*seventh.left1, *seventh.left2], [*seventh.right1, *seventh.right2])
-    total = seventh.own * own + seventh.first * placed(*one, (1, 0), (1, 0))
-    total += seventh.second * placed(*two, (0, 1), (0, 1)) + seventh.third * placed(*three, (1, s), (1, u))
+    total = weights[0] * np.outer(lefts, rights) + weights[1] * placed(*one, (1, 0), (1, 0))
+    total += weights[2] * placed(*two, (0, 1), (0, 1)) + weights[3] * placed(*three, (1, s), (1, u))
     wanted = np.zeros((4, 4), dtype=int)
     wanted[0, 2] = wanted[1, 3] = 1  # the inner product of r1 A and B c2
     assert np.array_equal(total, wanted)
@@ -102,17 +100,17 @@ def test_choices_follow_their_weights():
 
 def test_determinant_and_inverse_of_the_forms():
     square = np.random.default_rng(0).integers(-2, 3, (12, 12)).astype(float)
-    assert np.isclose(eliminate(square.copy(), False), np.linalg.slogdet(square)[1])
-    assert eliminate(np.ones((3, 3)), False) == np.inf
+    assert np.isclose(kernel.eliminate(square.copy(), False), np.linalg.slogdet(square)[1])
+    assert kernel.eliminate(np.ones((3, 3)), False) == np.inf
     unimodular = np.tril(square, -1) + np.eye(12)
     shuffled = unimodular[np.random.default_rng(1).permutation(12)]
-    assert np.isclose(log_inverse(shuffled.copy()), np.log(np.abs(np.linalg.inv(shuffled)).sum()))
-    assert log_inverse(square.copy()) == log_inverse(np.ones((3, 3))) == np.inf
+    assert np.isclose(kernel.log_inverse(shuffled.copy()), np.log(np.abs(np.linalg.inv(shuffled)).sum()))
+    assert kernel.log_inverse(square.copy()) == kernel.log_inverse(np.ones((3, 3))) == np.inf
     for vertices, plain in arrangements(2, 2, 9):
         forms = plain.forms(plain.triples())
         chosen = independent_rows(forms)
         expected = np.linalg.slogdet(forms[chosen])[1] if len(chosen) == 4 else np.inf
-        assert np.isclose(energy(vertices, work_space(2, 2), np.zeros((4, 4)), False), expected)
+        assert np.isclose(kernel.energy(vertices, work_space(2, 2), np.zeros((4, 4)), False), expected)
 
 
 def test_inner_products_are_replaced_until_the_scheme_is_integral():
@@ -125,16 +123,16 @@ def test_inner_products_are_replaced_until_the_scheme_is_integral():
         randomize(rng, vertices)
         while anneal(rng, vertices, span, among, 50_000, 1000, 100_000, 0.14, 0.06)[1] < p * n:
             pass
-        before.append(energy(vertices, span, matrix, False))
-        _, index = lower(rng, vertices, span, among, matrix, False, 20_000, 0.5, 0.5)
+        before.append(kernel.energy(vertices, span, matrix, False))
+        _, index = kernel.lower(rng, vertices, span, among, matrix, False, 20_000, 0.5, 0.5)
         assert span_without(span, vertices, -1) == p * n
-        assert np.isclose(energy(vertices, span, matrix, False), index, atol=1e-6)
+        assert np.isclose(kernel.energy(vertices, span, matrix, False), index, atol=1e-6)
         if index < 0.5 < before[-1]:
             break
     else:
         pytest.fail(f"no determinant became 1: {before}")
-    large = energy(vertices, span, matrix, True)
-    assert lower(rng, vertices, span, among, matrix, True, 20_000, 0.1, 0.0)[1] < large - 0.5
+    large = kernel.energy(vertices, span, matrix, True)
+    assert kernel.lower(rng, vertices, span, among, matrix, True, 20_000, 0.1, 0.0)[1] < large - 0.5
     assert span_without(span, vertices, -1) == p * n
     scheme = scheme_of(Arrangement(_entries(words[0], p), _entries(words[1], n), vertices.variants.copy()))
     assert scheme.ring == Z

@@ -28,7 +28,7 @@ def test_turns_share_the_time_out_by_priority():
     for _ in range(40):
         gap = max(pair, key=history.worth)
         turns[pair.index(gap)] += 1
-        history.add(turn_of(gap, seconds=60.0))
+        history.turns.append(turn_of(gap, seconds=60.0))
     # 3 and 4 ranks, neither gains: in proportion.
     assert turns == [17, 23]
 
@@ -69,7 +69,7 @@ def test_routes_and_policies_by_what_they_gained():
         choice = history.choose(gap, starts)
         chosen.append((choice.route, choice.policy))
         gained = choice == Choice("cut", "wide")
-        history.add(turn_of(gap, route=choice.route, policy=choice.policy, reached=24 if gained else 25))
+        history.turns.append(turn_of(gap, route=choice.route, policy=choice.policy, reached=24 if gained else 25))
     assert chosen[0] == ("own", "")
     assert {route for route, _ in chosen} == set(starts)
     first = chosen.index(("cut", "wide"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from .chains import make_chains
 from .primitives import I32, U32, U64, KernelParts
-from .values import make_binary_values, make_ternary_values
+from .values import make_values
 
 
 def make_access(parts: KernelParts) -> None:
@@ -181,7 +181,7 @@ def make_draws(parts: KernelParts) -> None:
 def make_cells(parts: KernelParts) -> None:
     """Add the memory operations of a layout, as functions for the kernel to call."""
     make_access(parts)
-    (make_ternary_values if parts.form.ternary else make_binary_values)(parts)
+    make_values(parts)
     make_scans(parts)
     make_chains(parts)
     make_draws(parts)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -10,21 +13,31 @@ import numpy.typing as npt
 from ....errors import PlanError
 from ....schemes_db import Provenance, Scheme
 from ....schemes_db.factor import IntArray
+from ...runs.distinct import DistinctPool
 from ...runs.snapshot import Arrays, Checkpointed
 from ...seeds import splitmix, splitmix_range
 from ...terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
 from ...terms.packed import MAX_TERMS
 from ...terms.words import WORD_BITS, is_wide
 from ...turn_fleet import Goal, TurnFleet
-from ..policy import Policy
+from ..policy import LONGEST, Policy, Selection
 from .device import chosen_gpus
 from .kernel import STEPS, numbers_of, thresholds_of
 from .layout import GpuWalk, WalkerLayout, gpu_walk
 from .memory import KEPT, Array, GpuMemory, HostMemory
-from .packing import pack_all, ranks_of, unpack
+from .packing import pack, ranks_of, unpack
 
 ELITE = 2048
 """Maximum number of the best walkers that a selection copies from."""
+
+LOOKED_AT = 256
+"""Maximum number of walkers at the rank wanted that are unpacked after a launch: one takes about a millisecond."""
+
+PLUS_AFTER = 600
+"""Steps after which a walker makes a plus, to leave the known schemes."""
+
+WIDENING_STEPS = 10 * PLUS_AFTER + PLUS_AFTER // 2
+"""Steps of a launch that widens a pool: it ends between two pluses, as right after one no walker is at its rank."""
 
 _SELECTION = 1 << 40
 """First index of the random states of the host, beyond those of walkers."""
@@ -43,6 +56,16 @@ def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk
         return min(-(-(largest + spare) // WORD_BITS) * WORD_BITS, MAX_TERMS)
     # The rank of a naive scheme falls before a plus is useful: it needs slots for its own terms only.
     return largest if falling and largest >= len(starts[0].target.terms) else largest + spare
+
+
+def from_many_roots(walkers: IntArray, roots: IntArray) -> IntArray:
+    """Reorder the walkers: one of each root first, then a second of each, and so on."""
+    _, places = np.unique(roots[walkers], return_inverse=True)
+    order = np.argsort(places, kind="stable")
+    starts = np.searchsorted(places[order], places[order])
+    turn = np.empty(len(walkers), dtype=np.int64)
+    turn[order] = np.arange(len(walkers)) - starts
+    return walkers[np.argsort(turn, kind="stable")]
 
 
 class Fleet(TurnFleet, Checkpointed):
@@ -92,8 +115,7 @@ class Fleet(TurnFleet, Checkpointed):
         self.layout = WalkerLayout.fitting(starts[0].target, slots, kind, self.policy.orbits == "whole")
         if self.policy.cost == "full" and not self.layout.halves.any():
             raise PlanError(f"{starts[0].target} has no half blocks: there are no full products to count")
-        self._starts = pack_all(self.layout, starts)
-        self._start_ranks = np.array([scheme.rank for scheme in starts], dtype=np.int64)
+        self._starts = np.stack([pack(self.layout, scheme) for scheme in starts])
         self._seed, self._draws = seed, 0
         self._parts: Sequence[HostMemory] = self._places(device, walkers)
         self._ends = np.cumsum([part.walkers for part in self._parts])
@@ -176,8 +198,47 @@ class Fleet(TurnFleet, Checkpointed):
         Raises:
             PlanError: a scheme does not fit.
         """
-        self._fill_pool(pack_all(self.layout, schemes))
+        self._fill_pool(np.stack([pack(self.layout, scheme) for scheme in schemes]))
         return len(self._starts) + np.arange(len(schemes))
+
+    def widen(
+        self,
+        pool: DistinctPool,
+        goal: int,
+        count: int,
+        *,
+        seconds: float = math.inf,
+        launches: int | None = None,
+        provenance: Provenance | None = None,
+        on_find: Callable[[Scheme], None] = lambda scheme: None,
+    ) -> None:
+        """Fill a pool up to `count` by walks from its members that return to their rank through higher ranks.
+
+        The walks end after `seconds` or `launches`. The members are schemes of rank `goal` of this fleet's target.
+        `on_find` is called with every new one, unchecked. The policy is restored afterwards; the walkers stay
+        where the walks ended.
+        """
+        if not len(pool) or len(pool) >= count:
+            return
+        policy, begin = self.policy, time.perf_counter()
+        self.policy = replace(policy, selection=Selection(), plus_after=PLUS_AFTER, restart_after=LONGEST)
+        walkers = np.arange(self.walkers)
+        members = self.enter(pool.schemes)
+        self.send(walkers, members[walkers % len(members)])
+        try:
+            launched = 0
+            while len(pool) < count and time.perf_counter() - begin < seconds and launched != launches:
+                self.launch(WIDENING_STEPS)
+                launched += 1
+                back = np.flatnonzero(self.ranks() <= goal)
+                for walker in back[np.linspace(0, len(back) - 1, min(LOOKED_AT, len(back))).astype(np.int64)].tolist():
+                    if len(pool) >= count or time.perf_counter() - begin >= seconds:
+                        break
+                    scheme = self.scheme(walker, current=True, provenance=provenance)
+                    if pool.add(scheme):
+                        on_find(scheme)
+        finally:
+            self.policy = policy
 
     def rewind(self, walkers: IntArray) -> None:
         """Restart these walkers at the next launch from their first starts."""
@@ -227,10 +288,6 @@ class Fleet(TurnFleet, Checkpointed):
     def first_start(self, walker: int) -> Scheme:
         """Return the scheme that `rewind` sends a walker to."""
         return unpack(self.layout, self._starts[walker % len(self._starts)])
-
-    def start_ranks(self, walkers: IntArray) -> IntArray:
-        """Return the ranks of the first starts of some walkers."""
-        return self._start_ranks[walkers % len(self._start_ranks)]
 
     def to_arrays(self) -> Arrays:
         """Return the state as arrays, for a checkpoint between launches."""

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from ....jit import njit
 from ....schemes_db.factor import IntArray
 from ..policy import LONGEST, MISS_LIMIT, Policy
-from .algebra import make_algebra
 from .cells import make_cells
 from .layout import MAX_CUBES, Form
 from .moves import FLIP, NONE, make_moves
@@ -88,7 +87,7 @@ def make_transfer(parts: KernelParts) -> None:
 
 def make_launch(parts: KernelParts) -> Any:
     """Create the function that advances one walker by a number of steps; `arrays` are those of a kernel."""
-    for make in (make_algebra, make_cells, make_moves, make_transfer):
+    for make in (make_cells, make_moves, make_transfer):
         make(parts)
     words, biased = parts.form.words, parts.kind_of_cost != ""
     next_draw, step, plus, total_cost = parts.next_draw, parts.step, parts.plus, parts.total_cost
@@ -174,11 +173,9 @@ def twin(form: Form, cost: str) -> Callable[..., Any]:
     Its arguments: `fast` (words of a block,) uint32 scratch, the number of walkers, then the arrays and steps of a
     launch.
     """
-    variant = f"{form} {cost}"
-    launch = make_launch(KernelParts(processor(variant), form, cost))
-    threads = form.threads
+    launch, threads = make_launch(processor(form, cost)), form.threads
 
-    @njit(_nrt=False, variant=variant)
+    @njit(_nrt=False, variant=f"{form} {cost}")
     def run(fast, walkers, arrays, steps):
         for walker in range(walkers):
             launch(fast, U64(walker % threads), U32(walker), arrays, I32(steps))
@@ -191,8 +188,7 @@ def make_kernel(form: Form, cost: str) -> Callable[..., Any]:
     from .device import cuda_module
 
     cuda = cuda_module()
-    launch = make_launch(KernelParts(gpu(), form, cost))
-    threads = form.threads
+    launch, threads = make_launch(gpu(form, cost)), form.threads
 
     def walk(walkers, state, pool, best, score, flips, counts, draws, origin, goals, halves, accept, policy, steps):
         fast = cuda.shared.array(0, dtype=U32)

@@ -19,9 +19,8 @@ from ....errors import PlanError
 from ....schemes_db import Kind, Target
 from ....schemes_db.factor import IntArray
 from ...terms.involution import Swaps, held_entries
-from ...terms.orbits import OrbitTerms, ReversibleTerms, SymmetricTerms
+from ...terms.orbits import OrbitTerms, PairTerms, ReversibleTerms, SymmetricTerms
 from ...terms.packed import MAX_TERMS, PackedTerms, SchemeTerms
-from ...terms.pairs import PairTerms
 from ...terms.ternary import TernaryTerms
 from ...terms.words import WORD_BITS, is_wide
 from ..policy import WHOLE_REFUSED

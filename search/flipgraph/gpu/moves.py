@@ -37,6 +37,12 @@ def make_terms(parts: KernelParts) -> None:
         return U32(0) if f == U32(2) else U32(f + U32(1))
 
     @jit
+    def factors(fast, far, lane, own, slot, f, g, e):
+        """Return three factors of a slot."""
+        a, b = get(fast, far, lane, own, f, slot), get(fast, far, lane, own, g, slot)
+        return a, b, get(fast, far, lane, own, e, slot)
+
+    @jit
     def drop(fast, far, lane, own, slot):
         for n in range(3):
             put(fast, far, lane, own, U32(n), slot, zero())
@@ -168,7 +174,7 @@ def make_step(parts: KernelParts) -> None:
 def make_plus(parts: KernelParts) -> None:
     """Add the plus transition, which splits two terms or orbits, of equal size, into three."""
     symmetric, room, paired = parts.form.symmetric, 32 * parts.form.masks, parts.form.half > 0
-    get, sign_of, turn_sign = parts.get, parts.sign_of, parts.turn_sign
+    factors, sign_of, turn_sign = parts.factors, parts.sign_of, parts.turn_sign
     same, add, next_draw, after = parts.same, parts.add, parts.next_draw, parts.after
     is_live, set_value, free_slot = parts.is_live, parts.set_value, parts.free_slot
     reversed_of, weight, reduce = parts.reversed_of, parts.weight, parts.reduce
@@ -203,16 +209,8 @@ def make_plus(parts: KernelParts) -> None:
             e, eq = after(g), after(gq)
             if mirrored:
                 g, e, gq, eq = e, g, eq, gq
-            a, b, c = (
-                get(fast, far, lane, own, f, i),
-                get(fast, far, lane, own, g, i),
-                get(fast, far, lane, own, e, i),
-            )
-            aj, bj, cj = (
-                get(fast, far, lane, own, q, j),
-                get(fast, far, lane, own, gq, j),
-                get(fast, far, lane, own, eq, j),
-            )
+            a, b, c = factors(fast, far, lane, own, i, f, g, e)
+            aj, bj, cj = factors(fast, far, lane, own, j, q, gq, eq)
             if paired and U32(draw >> U32(30)) & U32(1) != U32(0):
                 aj, bj, cj = reversed_of(aj), reversed_of(bj), reversed_of(cj)
             size = weight(fast, far, lane, own, i)
@@ -258,7 +256,7 @@ def make_moves(parts: KernelParts) -> None:
     """Add the moves of a layout, as functions for the kernel to call."""
     for make in (make_terms, make_orbits, make_step, make_plus):
         make(parts)
-    room, get, cost, is_live = 32 * parts.form.masks, parts.get, parts.cost, parts.is_live
+    room, factors, cost, is_live = 32 * parts.form.masks, parts.factors, parts.cost, parts.is_live
 
     @parts.jit
     def total_cost(fast, far, lane, own, halves):
@@ -266,8 +264,6 @@ def make_moves(parts: KernelParts) -> None:
         for n in range(room):
             slot = U32(n)
             if is_live(fast, far, lane, own, slot):
-                a = get(fast, far, lane, own, U32(0), slot)
-                b = get(fast, far, lane, own, U32(1), slot)
-                c = get(fast, far, lane, own, U32(2), slot)
+                a, b, c = factors(fast, far, lane, own, slot, U32(0), U32(1), U32(2))
                 total = I32(total + cost(halves, U32(0), a, U32(1), b, U32(2), c))
         return total

@@ -18,7 +18,7 @@ def make_orbits(parts: KernelParts) -> None:
 
     The cubes of a symmetric walker are in global memory.
     """
-    jit, form, get = parts.jit, parts.form, parts.get
+    jit, form, get, factors = parts.jit, parts.form, parts.get, parts.factors
     whole, symmetric, paired = form.whole, form.symmetric, form.half > 0
     one, two = form.weights
     is_zero, same, add, reversed_of = parts.is_zero, parts.same, parts.add, parts.reversed_of
@@ -39,8 +39,8 @@ def make_orbits(parts: KernelParts) -> None:
         """Return the number of terms that a slot represents."""
         if not paired:
             return I32(one)
-        a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
-        return terms_of(a, b, get(fast, far, lane, own, U32(2), slot))
+        a, b, c = factors(fast, far, lane, own, slot, U32(0), U32(1), U32(2))
+        return terms_of(a, b, c)
 
     @jit
     def toggle_cube(far, own, value):
@@ -83,8 +83,7 @@ def make_orbits(parts: KernelParts) -> None:
     @jit
     def reduce(fast, far, lane, own, slot, terms):
         """Reduce an orbit that represented `terms` terms before its last change; return the change of the rank."""
-        a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
-        c = get(fast, far, lane, own, U32(2), slot)
+        a, b, c = factors(fast, far, lane, own, slot, U32(0), U32(1), U32(2))
         odds = I32(odd(a) + odd(b) + odd(c))
         if is_zero(a) or is_zero(b) or is_zero(c) or (terms == I32(two) and odds == I32(0)):
             drop(fast, far, lane, own, slot)
@@ -98,8 +97,7 @@ def make_orbits(parts: KernelParts) -> None:
             value, _ = add(value, reversed_of(value), U32(0))
             set_value(fast, far, lane, own, place, slot, value)
             change, terms = I32(-one), I32(one)
-            a, b = get(fast, far, lane, own, U32(0), slot), get(fast, far, lane, own, U32(1), slot)
-            c = get(fast, far, lane, own, U32(2), slot)
+            a, b, c = factors(fast, far, lane, own, slot, U32(0), U32(1), U32(2))
         if symmetric and same(a, b) and same(a, c):
             change = I32(change + into_cubes(fast, far, lane, own, slot, a, terms))
         return change

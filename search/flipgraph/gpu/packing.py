@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -56,16 +55,10 @@ def reversed_bits(values: Values, half: int) -> Values:
     return (values >> np.uint64(half)) | ((values & low) << np.uint64(half))
 
 
-def folded(words: Values, half: int) -> Values:
-    """Convert matrices from the layout of `involution.mirrored_layout` to that of `Form.half`."""
-    low = np.uint64((1 << half) - 1)
-    return (words & low) | ((backward(words) & low) << np.uint64(half))
-
-
-def unfolded_words(values: Values, half: int) -> Values:
-    """Invert `folded`."""
-    low = np.uint64((1 << half) - 1)
-    return (values & low) | backward((values >> np.uint64(half)) & low)
+def folded(words: Values, half: int, back: bool = False) -> Values:
+    """Convert matrices from the layout of `involution.mirrored_layout` to that of `Form.half`; or `back`."""
+    low, shift = np.uint64((1 << half) - 1), np.uint64(half)
+    return (words & low) | (backward((words >> shift) & low) if back else (backward(words) & low) << shift)
 
 
 def _mix(parts: Values) -> Values:
@@ -148,7 +141,7 @@ def unpack(layout: WalkerLayout, state: Words, provenance: Provenance | None = N
     if issubclass(kind, SymmetricTerms):
         cubes = state[form.cubes :][: 2 * MAX_CUBES if form.symmetric else 0].view(np.uint64)
         if form.half:
-            plus, cubes = (unfolded_words(values, form.half) for values in (plus, cubes))
+            plus, cubes = (folded(values, form.half, back=True) for values in (plus, cubes))
         else:
             parts = np.stack([(cubes >> np.uint64(16 * p)) & _PART for p in range(form.planes)])
             cubes = decode(layout, parts)[0]
@@ -198,8 +191,3 @@ def _alike(layout: WalkerLayout, states: Words) -> IntArray:
         own = (values == reversed_bits(values, layout.form.half)).all(axis=1) & values.all(axis=1)
         counts.append(np.count_nonzero(own, axis=1))
     return np.concatenate(counts)
-
-
-def pack_all(layout: WalkerLayout, schemes: Sequence[Scheme]) -> Words:
-    """Return the states (schemes, words) of some schemes."""
-    return np.stack([pack(layout, scheme) for scheme in schemes])

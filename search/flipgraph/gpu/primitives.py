@@ -7,7 +7,6 @@ arithmetic to uint64, so every result that must remain a word is wrapped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,34 +19,20 @@ from .layout import Form
 U32, U64, I32 = np.uint32, np.uint64, np.int32
 
 
-@dataclass(frozen=True)
-class Primitives:
-    """The primitives of a device.
-
-    Attributes:
-        jit: decorator of functions that the kernel calls.
-        popcount: returns the number of set bits of a uint32.
-        differs: compares the halves of a word with two values, given their negatives; returns 1 in each half that
-            differs.
-    """
-
-    jit: Callable[..., Any]
-    popcount: Callable[..., Any]
-    differs: Callable[..., Any]
-
-
 class KernelParts(SimpleNamespace):
     """The compiled functions that a kernel calls: each is an attribute with the function's own name, set by `jit`.
 
     Attributes:
-        popcount, differs: those of the primitives.
+        popcount: returns the number of set bits of a uint32.
+        differs: compares the halves of a word with two values, given their negatives; returns 1 in each half that
+            differs.
         form: the memory format of a walker.
         kind_of_cost: one of `policy.COSTS`.
     """
 
-    def __init__(self, prims: Primitives, form: Form, kind_of_cost: str) -> None:
-        super().__init__(form=form, kind_of_cost=kind_of_cost, popcount=prims.popcount, differs=prims.differs)
-        self._compiled = prims.jit
+    def __init__(self, form: Form, kind_of_cost: str, compiler: Callable[..., Any]) -> None:
+        super().__init__(form=form, kind_of_cost=kind_of_cost)
+        self._compiled = compiler
 
     def jit(self, function: Callable[..., Any]) -> Any:
         """Compile a function, and store it as the attribute with its name; a decorator."""
@@ -56,35 +41,34 @@ class KernelParts(SimpleNamespace):
         return getattr(self, name)
 
 
-def processor(variant: str) -> Primitives:
-    """Return the primitives of the processor, compiled by njit: the twin of the GPU.
+def processor(form: Form, kind_of_cost: str) -> KernelParts:
+    """Return the primitives of the processor, compiled by njit: the twin of the GPU."""
 
-    Args:
-        variant: which of all that the closures may become these are, for the names of their machine code.
-    """
-
-    def jit(function: Callable[..., Any]) -> Any:
+    def compiler(function: Callable[..., Any]) -> Any:
         compiled: Any = numba.njit
+        function = named(function, f"{form} {kind_of_cost}")  # which of all that the closures may become this is
         # Called by compiled code alone: without wrappers for Python and C it compiles in 0.65 to 0.77 of the time.
-        return compiled(named(function, variant), _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+        return compiled(function, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
-    @jit
+    parts = KernelParts(form, kind_of_cost, compiler)
+
+    @parts.jit
     def popcount(word):
         word = U32(word - ((word >> U32(1)) & U32(0x55555555)))
         word = U32((word & U32(0x33333333)) + ((word >> U32(2)) & U32(0x33333333)))
         word = U32(U32(word + (word >> U32(4))) & U32(0x0F0F0F0F))
         return U32(U32(word * U32(0x01010101)) >> U32(24))
 
-    @jit
+    @parts.jit
     def differs(word, negative):
         low = (word + negative) & U32(0xFFFF)
         high = ((word >> U32(16)) + (negative >> U32(16))) & U32(0xFFFF)
         return U32(U32(low != U32(0)) | (U32(high != U32(0)) << U32(16)))
 
-    return Primitives(jit, popcount, differs)
+    return parts
 
 
-def gpu() -> Primitives:
+def gpu(form: Form, kind_of_cost: str) -> KernelParts:
     """Return the primitives of the GPU, compiled by numba.cuda; `differs` is two PTX and one machine instruction."""
     from .device import cuda_module
 
@@ -93,9 +77,7 @@ def gpu() -> Primitives:
     from numba.cuda.extending import intrinsic
 
     types = cuda.types
-
-    def jit(function: Callable[..., Any]) -> Any:
-        return cuda.jit(device=True, forceinline=True)(function)
+    parts = KernelParts(form, kind_of_cost, cuda.jit(device=True, forceinline=True))
 
     @intrinsic
     def differs(typingctx, word, negative):
@@ -107,8 +89,9 @@ def gpu() -> Primitives:
 
         return types.uint32(types.uint32, types.uint32), codegen
 
-    @jit
+    @parts.jit
     def popcount(word):
         return U32(cuda.popc(word))
 
-    return Primitives(jit, popcount, differs)
+    parts.differs = differs
+    return parts

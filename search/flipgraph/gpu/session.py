@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any
@@ -14,11 +13,10 @@ from ...runs.distinct import DistinctPool
 from ...runs.snapshot import Arrays, Checkpointed
 from ...terms.packed import PackedTerms, Vector
 from ...terms.ternary import TernaryTerms
-from ..policy import ANY_NONZEROS, Policy
-from ..walkers import WalkTerms
-from .fleet import Fleet
+from ..policy import ANY_NONZEROS
+from ..walkers import Walks, WalkTerms
+from .fleet import Fleet, from_many_roots
 from .layout import gpu_walk
-from .widen import from_many_roots, widened
 
 TAKEN = 256
 """Maximum number of walkers whose terms are collected after a round: copying and certifying them takes milliseconds."""
@@ -40,21 +38,20 @@ class CudaSession(Checkpointed):
 
     STATE = ("ranks", "lowest", "_rewound")
 
-    def __init__(
-        self, walk: str, starts: Sequence[WalkTerms], policy: Policy, *, seed: int, walkers: int, device: str = "cuda"
-    ) -> None:
-        self._kind: Any = TernaryTerms if gpu_walk(walk).kind is TernaryTerms else PackedTerms
+    def __init__(self, of: Walks, device: str = "cuda") -> None:
+        policy = of.policy
+        self._kind: Any = TernaryTerms if gpu_walk(of.walk).kind is TernaryTerms else PackedTerms
         if policy.nonzeros < ANY_NONZEROS or policy.keep:
             raise PlanError("a GPU walk bounds no nonzeros and keeps no products: take --device cpu")
         if policy.full >= 0 and policy.cost != "full":
-            raise PlanError(f"walk {walk!r} counts no full products on a GPU: take flip-half")
+            raise PlanError(f"walk {of.walk!r} counts no full products on a GPU: take flip-half")
         if policy.cost == "full" and policy.full < 0:
             policy = replace(policy, rank_weight=FIRST, cost_weight=1)  # the rank first, then full products
         self._weight = policy.rank_weight
         self._rest = policy.cost_weight * policy.full if policy.full >= 0 else policy.rank_weight - 1
-        schemes = [terms.to_scheme() for terms in starts]
-        self._fleet = Fleet(schemes, policy, seed=seed, walkers=walkers or None, walk=walk, device=device)
-        self.walkers = self._fleet.walkers
+        schemes, seed = [terms.to_scheme() for terms in of.starts], of.seed + (of.first << 32)
+        self._fleet = Fleet(schemes, policy, seed=seed, walkers=of.walkers or None, walk=of.walk, device=device)
+        self.walkers, self._start_ranks = self._fleet.walkers, np.array([scheme.rank for scheme in schemes])
         self._rewound = np.zeros(self.walkers, dtype=bool)
         self.ranks = self._ranks_by_score()
         self.lowest = self.ranks.copy()
@@ -95,13 +92,13 @@ class CudaSession(Checkpointed):
     def rewind(self, walks: Vector) -> None:
         if len(walks):
             self._fleet.rewind(walks)
-            self.ranks[walks] = self._fleet.start_ranks(walks)
+            self.ranks[walks] = self._start_ranks[walks % len(self._start_ranks)]
             self._rewound[walks] = True
 
     def widen(self, pool: DistinctPool, goal: int, count: int, launches: int) -> None:
         """Add schemes to a pool that walks from its members reach at the same rank, through higher ranks."""
         if self._fleet.policy.cost == "":
-            widened(self._fleet, pool, goal, count, launches=launches)
+            self._fleet.widen(pool, goal, count, launches=launches)
 
     def to_arrays(self) -> Arrays:
         return super().to_arrays() | self._fleet.to_arrays()

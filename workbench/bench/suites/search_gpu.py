@@ -19,7 +19,7 @@ from ....schemes_db.costs import full_and_half
 from ....schemes_db.resolve import resolve
 from ....search import Policy, Progress, Result, Selection, find, pack_start
 from ....search.flipgraph.gpu.fleet import Fleet
-from ....search.flipgraph.gpu.settings import setting_for
+from ....search.runs.plan import gpu_setting_for
 from ....verify import certify
 from ..case import Case, Figures, Options, Say, at_least, at_most, barred
 from ..table import rows
@@ -91,7 +91,7 @@ def search(
 
 def gate(options: Options, start: Scheme, walk: str, room: int, say: Say) -> Figures:
     """The device beside the twin: every word of every walker after launches with pluses and reductions."""
-    policy = replace(setting_for(start.target, walk).policy, plus_after=500, trap_rank=0, restart_after=3000)
+    policy = replace(gpu_setting_for(start.target, walk).policy, plus_after=500, trap_rank=0, restart_after=3000)
     fleets = [
         Fleet([start], policy, seed=7, walkers=SAMPLED, walk=walk, room=room, device=device)
         for device in (options.device, "cpu")
@@ -137,7 +137,7 @@ def rate(
 def form_rate(options: Options, target: str, walk: str, say: Say) -> Figures:
     """The rate of a format after 40 000 steps of every walker from the naive scheme."""
     start = naive(target, walk)
-    policy = setting_for(start.target, walk).policy
+    policy = gpu_setting_for(start.target, walk).policy
     steps = 4_000 if max(start.target.shape) > 5 else 20_000
     return rate(options, [start], replace(policy, selection=Selection()), steps, say, walk)
 
@@ -224,7 +224,7 @@ def cases(options: Options) -> Iterator[Case]:
     for one in WALKS:
         start = naive(one.start, one.walk) if one.start else square
         yield Case(f"gate/{one.kind}", partial(gate, options, start, one.walk, one.room))
-    policy, low = setting_for(parse_target("4x4x4"), "flip").policy, Policy(plus_after=50_000)
+    policy, low = gpu_setting_for(parse_target("4x4x4"), "flip").policy, Policy(plus_after=50_000)
     down: dict[str, Any] = {"ladder": ("4x5x5:73",), "start": resolve("4x5x5-r73-mod2")[0]}
     for name, run in (
         ("z2-4x4x4", partial(middle_rate, options, "4x4x4", 54, policy, 80_000)),
