@@ -105,20 +105,20 @@ def size_with(s: State, c: Costs, t: int, f: int, value: np.uint64) -> int:
 @compiled(internal=True)
 def sharing(s: State, f: int, value: np.uint64) -> int:
     """Return the number of terms with a factor f."""
-    total = 0
-    for first in range(0, s.numbers[0], width()):
+    total, rank = 0, s.numbers[0]
+    for first in range(0, rank, width()):
         t = first + lane()
-        total += votes(t < s.numbers[0] and s.x[f, t] == value)
+        total += votes(t < rank and s.x[f, t] == value)
     return total
 
 
 @compiled(internal=True)
 def grouped(s: State, c: Costs, f: int, value: np.uint64, size: int, i: int, j: int) -> int:
     """Return the number of terms but i and j in the group of a factor f and a size."""
-    total = 0
-    for first in range(0, s.numbers[0], width()):
+    total, rank = 0, s.numbers[0]
+    for first in range(0, rank, width()):
         t = first + lane()
-        hit = t < s.numbers[0] and s.x[f, t] == value and s.labels[t] == f and t != i and t != j
+        hit = t < rank and s.x[f, t] == value and s.labels[t] == f and t != i and t != j
         total += votes(hit and own_size(s, c, t) == size)
     return total
 
@@ -132,9 +132,10 @@ def price(c: Costs, f: int, size: int, others: int) -> int:
 @compiled(internal=True)
 def other(s: State, f: int, i: int, k: int) -> int:
     """Return the k-th of the other terms with the factor f of term i; there are more than k."""
-    for first in range(0, s.numbers[0], width()):
+    rank = s.numbers[0]
+    for first in range(0, rank, width()):
         t = first + lane()
-        hit = t < s.numbers[0] and t != i and s.x[f, t] == s.x[f, i]
+        hit = t < rank and t != i and s.x[f, t] == s.x[f, i]
         here = votes(hit)
         if k < here:
             return first + voter(hit, k)
@@ -291,10 +292,10 @@ def growth_of(s: State, c: Costs, i: int, g: int, b: np.uint64, j: int, e: int, 
 @compiled(internal=True)
 def reducible(s: State, t: int) -> bool:
     """Return whether a term shares two factors with another."""
-    partners = 0
-    for first in range(0, s.numbers[0], width()):
+    partners, rank = 0, s.numbers[0]
+    for first in range(0, rank, width()):
         u = first + lane()
-        partners += votes(u < s.numbers[0] and t != u and odd_factor(s, t, u) < 3)
+        partners += votes(u < rank and t != u and odd_factor(s, t, u) < 3)
     return partners > 0
 
 
