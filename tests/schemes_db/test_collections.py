@@ -13,7 +13,7 @@ from lcma.schemes_db.formats import parse_text, read_file, render
 from lcma.verify import ApproximateReport
 from lcma.verify.files import files_below
 
-from ..reports import proven, report_of
+from ..reports import proven, reading_of, report_of
 
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
@@ -63,8 +63,7 @@ def test_factors_in_three_files_are_joined(tmp_path, names, suffix):
 def test_whole_schemes_with_the_names_of_parts_stay_whole(tmp_path):
     for name in "abc":
         (tmp_path / f"{name}.exp").write_text(EXP)
-    (reading,) = read_file(tmp_path / "b.exp")
-    assert not any("three files" in note for note in reading.notes)
+    assert not any("three files" in note for note in reading_of(tmp_path / "b.exp").notes)
     assert len(files_below(tmp_path)[0]) == 3
 
 
