@@ -1,6 +1,5 @@
 """Folders of runs and improvements with damaged files: one clear line, exit code 3, whichever file it is."""
 
-import io
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +10,8 @@ import pytest
 import lcma
 from lcma.search import find
 from lcma.search.improve.folder import ImproveConfig, ImproveFolder, ImproveState
+
+from ..schemes_db.archives import archive
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +87,11 @@ def test_a_target_of_a_folder_opens_no_file(folders, home, tmp_path, run, kind):
 def checkpoint(folder, change):
     """Rewrite the checkpoint of a folder after a change of its facts and arrays."""
     path = folder / "state.npz"
-    with np.load(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    with np.load(path) as members:
+        arrays = dict(members)
     facts = json.loads(str(arrays.pop("facts")))
     change(facts, arrays)
-    stream = io.BytesIO()
-    np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **arrays)
-    path.write_bytes(stream.getvalue())
+    path.write_bytes(archive(facts=np.array(json.dumps(facts)), **arrays))
 
 
 FACTS = [("stage", 1), ("stage", -1), ("round", -1), ("round", 1.5), ("lowest", "7"), ("flips", None), ("done", 1)]
