@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +16,15 @@ from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, read_file, re
 from lcma.schemes_db.ring import QI, Q
 from lcma.verify.report import judge
 
-from ..refusal import refuses_with
+from ..refusal import read_beside, refuses_with
 from ..reports import reading_of, report_of
 from .archives import zipped
 from .fuzz_files import OPTIONS
 
-HERE = Path(__file__).parent
-SAMPLES = HERE / "samples"
+SAMPLES = Path(__file__).parent / "samples"
 TARGET = lcma.parse_target("2x3x4")
 
-SAMPLES_OF = tomllib.loads((HERE / "samples.toml").read_text(encoding="utf-8"))
+SAMPLES_OF = read_beside(__file__, "samples.toml")
 CONTENTS = {name: (kind, held.split()) for kind, files in SAMPLES_OF.items() for name, held in files.items()}
 
 RINGS = {"z": "Z", "q": "Q", "qi": "Q(i)", "2": "Z2", "3": "Z3"}

@@ -4,8 +4,6 @@ import dataclasses
 import functools
 import json
 import re
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +24,7 @@ from lcma.verify import certify
 from lcma.workbench.commands import show
 from lcma.workbench.commands.show import _harmless, lifted_again
 
-from ..refusal import refuses_with
+from ..refusal import read_beside, refuses_with
 
 
 def no_search(step):
@@ -198,7 +196,7 @@ def test_shipped_searches_give_the_same_scheme_now(home, name, run):
     assert re.search("1 step makes the same scheme|2 steps make the same scheme", said)
 
 
-NOT_REPEATED = tomllib.loads(Path(__file__).with_name("not_repeated.toml").read_text(encoding="utf-8"))
+NOT_REPEATED = read_beside(__file__, "not_repeated.toml")
 
 
 @pytest.mark.parametrize(("text", "reason"), [(text, why) for why, texts in NOT_REPEATED.items() for text in texts])

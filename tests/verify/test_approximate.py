@@ -2,8 +2,6 @@
 
 import json
 import re
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,10 +11,11 @@ from lcma.schemes_db.formats import written
 from lcma.schemes_db.target import Target
 from lcma.verify import ApproximateReport, load, verify_file
 
+from ..refusal import read_beside
 from ..reports import report_of
 from ..schemes_db.archives import archive
 
-ROUNDED = tomllib.loads(Path(__file__).with_name("rounded.toml").read_text(encoding="utf-8"))
+ROUNDED = read_beside(__file__, "rounded.toml")
 
 W_STATE = Target.of_terms([(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 0, 1)])
 """The tensor of rank 3 and border rank 2: e^-1 ((a0 + e a1)(b0 + e b1)(c0 + e c1) - a0 b0 c0) = it + O(e)."""
