@@ -118,11 +118,7 @@ def test_launches_are_those_of_the_record(monkeypatch):
     assert [name for name in WANTED if record(partial(run, name), monkeypatch.setattr) != WANTED[name]] == []
 
 
-def main() -> None:
+if __name__ == "__main__":
     found = {name: record(partial(run, name), setattr) for name in WANTED}
     lines = [f"{json.dumps(name)}: {json.dumps(steps)}" for name, steps in found.items()]
     print("{\n" + ",\n".join(lines) + "\n}")
-
-
-if __name__ == "__main__":
-    main()
