@@ -40,6 +40,14 @@ def decision(dtype: str, *sizes: int, strategy: str | None = None, **fields: Any
     return decide(request, H200, strategies("cuda"), strategy)
 
 
+def blank(*shape: int, dtype: str = "float32", by_columns: bool = False) -> Any:
+    """A tensor without data, stored by rows or by columns."""
+    import torch
+
+    made = torch.empty(*shape, dtype=getattr(torch, dtype), device="meta")
+    return made.mT.contiguous().mT if by_columns else made
+
+
 def measured_rows(name: str) -> list[dict[str, Any]]:
     """The rows of a file in docs/results."""
     return Journal(Path(lcma.__file__).parent / "docs" / "results" / name).rows()
