@@ -59,9 +59,7 @@ def changes(verdict):
 
 
 def refused(content):
-    with pytest.raises(SchemeFormatError) as caught:
-        [judge(reading, "file") for reading in parse_text(content)]
-    assert "\n" not in str(caught.value)
+    refuses_with(SchemeFormatError, ".", lambda: [judge(reading, "file") for reading in parse_text(content)])
 
 
 @contents("refused")

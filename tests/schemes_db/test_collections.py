@@ -13,6 +13,7 @@ from lcma.schemes_db.formats import parse_text, read_file, render
 from lcma.verify import ApproximateReport
 from lcma.verify.files import files_below
 
+from ..refusal import refuses_with
 from ..reports import proven, reading_of, report_of
 
 SCHEME = lcma.resolve("strassen")[0]
@@ -56,8 +57,7 @@ def test_factors_in_three_files_are_joined(tmp_path, names, suffix):
         found, _ = files_below(tmp_path, "arrays")
         assert [path.name for path in found] == [f"{names[0]}{suffix}"]
     (tmp_path / f"{names[2]}{suffix}").unlink()
-    with pytest.raises(SchemeFormatError, match="three"):
-        read_file(tmp_path / f"{names[0]}{suffix}")
+    refuses_with(SchemeFormatError, "three", read_file, tmp_path / f"{names[0]}{suffix}")
 
 
 def test_whole_schemes_with_the_names_of_parts_stay_whole(tmp_path):
@@ -85,8 +85,7 @@ def test_notebooks_with_checks_and_other_results():
     report = proven(notebook(*cells, other))
     assert (report.format, report.scheme) == ("alphaevolve", SCHEME)
     for change in ("matrices_222[0][0, 0] = 7\n", "scale(matrices_222)\n", "x = matrices_222[0]\nx *= 2\n"):
-        with pytest.raises(SchemeFormatError, match="may change"):
-            parse_text(notebook(*cells, change))
+        refuses_with(SchemeFormatError, "may change", parse_text, notebook(*cells, change))
 
 
 def test_a_table_of_coefficients_with_an_infinitesimal_gets_the_border_verdict():
