@@ -1,6 +1,7 @@
-"""Tables of calls: what right ones give, and how a user's mistake is refused in one line."""
+"""Tables beside tests, and of calls: what right ones give, how a user's mistake is refused in one line."""
 
 import ast
+import json
 import tomllib
 from enum import Enum
 from importlib import import_module
@@ -42,13 +43,19 @@ def refuses(message, call, /, *arguments, **options):
     refuses_with(PlanError, message, call, *arguments, **options)
 
 
+def read_beside(test_file, name):
+    """What the JSON or TOML of this name beside a file of tests holds."""
+    text = Path(test_file).with_name(name).read_text(encoding="utf-8")
+    return json.loads(text) if name.endswith(".json") else tomllib.loads(text)
+
+
 def calls_of(test_file, table, outcome):
     """Parametrize a test over the calls of a table beside its file, each with its outcome.
 
     The tables in the file are named by the modules of the names that their calls use.
     """
-    tables = tomllib.loads(Path(test_file).with_name(table).read_text(encoding="utf-8"))
-    rows = [(modules, call, value) for modules, calls in tables.items() for call, value in calls.items()]
+    tables = read_beside(test_file, table).items()
+    rows = [(modules, call, value) for modules, calls in tables for call, value in calls.items()]
     return pytest.mark.parametrize(("modules", "call", outcome), rows)
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import operator
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +14,7 @@ from lcma.errors import LcmaError
 from lcma.schemes_db.formats import lcma_json
 from lcma.search import RunConfig
 
-from .refusal import refuses_as_said, wrong_calls
+from .refusal import read_beside, refuses_as_said, wrong_calls
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.usefixtures("elsewhere")
@@ -38,7 +36,7 @@ WRONG = {
 """Values of another type or shape than most parameters have."""
 
 
-RIGHT = tomllib.loads(Path(__file__).with_name("right_calls.toml").read_text(encoding="utf-8"))
+RIGHT = read_beside(__file__, "right_calls.toml")
 """The arguments of a right call of every public name."""
 
 

@@ -22,11 +22,6 @@ ROOT = Path(lcma.__file__).resolve().parent
 RESULTS = ROOT / "docs" / "results"
 
 
-def newest(name):
-    """The rows of a file of results that no later row of the same key replaces, by key."""
-    return {row["key"]: row for row in Journal(RESULTS / name).rows()}
-
-
 @pytest.fixture
 def extension(monkeypatch):
     """The modules of docs/_ext, as Sphinx imports them."""
@@ -142,7 +137,7 @@ def test_dead_links_are_found(extension, tmp_path):
 def test_the_benchmarks_page_has_every_row_with_command_and_machine():
     page = benchmarks_page(RESULTS)
     for path in sorted(RESULTS.glob("*.jsonl")):
-        rows = newest(path.name)
+        rows = Journal(path).newest()
         suite, _, device = path.stem.rpartition("-")
         assert f"`lcma bench {suite}{' --device cuda' if device == 'cuda' else ''}`" in page
         assert f"docs/results/{path.name}`, {len(rows)} rows" in page
@@ -154,14 +149,14 @@ def test_the_benchmarks_page_has_every_row_with_command_and_machine():
 def test_the_block_low_rank_page_has_every_row_and_every_step_of_its_ablation():
     page = block_low_rank_page(RESULTS)
     for name in ("blr-cuda.jsonl", "e2e_blr-cuda.jsonl", "compress-cuda.jsonl"):
-        rows = newest(name)
+        rows = Journal(RESULTS / name).newest()
         assert f"docs/results/{name}`, {len(rows)} rows" in page
         for key, row in rows.items():
             assert f"| {key} |" in page
             for step in row["figures"].get("ablation", []):
                 assert f"| {key} | {step['form']} | {step['optimisation']} | {step['over_dense']:.2f} |" in page
     key = "Llama-7B gate_up monarch n=8192 bfloat16"
-    figures = newest("blr-cuda.jsonl")[key]["figures"]
+    figures = Journal(RESULTS / "blr-cuda.jsonl").newest()[key]["figures"]
     (line,) = (line for line in page.splitlines() if line.startswith("| Llama-7B gate_up | 8192 |"))
     assert f" {figures['ratio']:.2f} | {figures['ratios']['compiled']:.2f} |" in line
     (line,) = (line for line in page.splitlines() if line.startswith(f"| {key} |") and line.count(" | ") == 10)

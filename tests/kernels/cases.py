@@ -3,9 +3,7 @@
 import ast
 import pkgutil
 import re
-import tomllib
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,12 @@ from lcma.kernels.structured.block_low_rank import parse_structure
 from lcma.kernels.structured.pattern import parse_patterns
 from lcma.schemes_db import Kind
 
+from ..refusal import read_beside
+
 
 def table(file: str, name: str) -> Any:
     """A table of the file cases.toml beside this file of tests."""
-    return tomllib.loads(Path(file).with_name("cases.toml").read_text(encoding="utf-8"))[name]
+    return read_beside(file, "cases.toml")[name]
 
 
 def each(names: str, file: str, name: str, /, **read: Any) -> pytest.MarkDecorator:

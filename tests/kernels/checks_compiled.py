@@ -37,7 +37,7 @@ from lcma.kernels.structured.tiles import INPUT_PRECISIONS, TILES, multiply_smal
 from lcma.schemes_db.symmetry import Triangle
 
 from .cases import table
-from .gpu import program, resources
+from .gpu import blank, program, resources
 
 ARCH = int(os.environ.get("ARCH", "90"))
 SHARED = {80: 166912, 89: 101376, 90: 232448}[ARCH]
@@ -45,10 +45,6 @@ SHARED = {80: 166912, 89: 101376, 90: 232448}[ARCH]
 
 ASKED = table(__file__, "kernels")
 """What is asked of kernels by their names, of every one by that of "all"."""
-
-
-def blank(*shape, dtype="float32"):
-    return torch.empty(shape, dtype=getattr(torch, dtype), device="meta")
 
 
 def square(dtype="float32", size=1024, count=1):

@@ -5,14 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import lcma
-from lcma.kernels import Candidate, Machine, Request, strategies
+from lcma.kernels import Candidate, Machine, Profile, Request, strategies
 from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.estimate import h200
 from lcma.kernels.dense.arrangements import GivenProgram, arrangements, levels_of
 from lcma.kernels.planning.planner import Decision, decide
 from lcma.kernels.precision import fields_of
+from lcma.workbench.bench.journal import Journal
 
-H200 = Machine("cuda", h200(), CudaCostModel(h200()))
+
+def gpu_machine(profile: Profile) -> Machine:
+    """A GPU with this profile."""
+    return Machine("cuda", profile, CudaCostModel(profile))
+
+
+H200 = gpu_machine(h200())
 SCHEME = strategies("cuda")["dense", "scheme"]
 
 
@@ -31,6 +38,19 @@ def decision(dtype: str, *sizes: int, strategy: str | None = None, **fields: Any
     m, k, n = sizes * 3 if len(sizes) == 1 else sizes
     request = Request(m, k, n, **fields_of(dtype), device="cuda", **fields)
     return decide(request, H200, strategies("cuda"), strategy)
+
+
+def blank(*shape: int, dtype: str = "float32", by_columns: bool = False) -> Any:
+    """A tensor without data, stored by rows or by columns."""
+    import torch
+
+    made = torch.empty(*shape, dtype=getattr(torch, dtype), device="meta")
+    return made.mT.contiguous().mT if by_columns else made
+
+
+def measured_rows(name: str) -> list[dict[str, Any]]:
+    """The rows of a file in docs/results."""
+    return Journal(Path(lcma.__file__).parent / "docs" / "results" / name).rows()
 
 
 def resources(cubin: bytes, folder: Path) -> str:

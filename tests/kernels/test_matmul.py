@@ -6,11 +6,9 @@ int8 products state the range of their entries, as wider integers may.
 from __future__ import annotations
 
 import itertools
-import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -27,7 +25,7 @@ from lcma.kernels.overflow import largest_allowed, reach
 from lcma.kernels.plans import families
 from lcma.schemes_db import Z2, Scheme, Target
 
-from ..refusal import refuses, refuses_with
+from ..refusal import read_beside, refuses, refuses_with
 from .cases import array, each
 
 GENERAL = Target.general(2, 2, 2)
@@ -207,7 +205,7 @@ def test_an_executor_takes_its_prepared_operand_in_place_of_b(strassen, draw):
 
 
 LETTERS = "abcdefg"
-EXAMPLES = json.loads(Path(__file__).with_name("einsum.json").read_text(encoding="utf-8"))
+EXAMPLES = read_beside(__file__, "einsum.json")
 
 
 def operands(equation, seed=0, dots=(2, 3)):

@@ -1,7 +1,6 @@
 """What products refuse in one line: rows of refused.toml, removed strategies, numbers that conversions would lose."""
 
 import re
-import tomllib
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,11 +20,11 @@ from lcma.schemes_db import Q
 from lcma.schemes_db.factor import Factor
 from lcma.schemes_db.symmetry import Triangle
 
-from ..refusal import refuses, refuses_with, value_of
+from ..refusal import read_beside, refuses, refuses_with, value_of
 from .cases import arguments, call, each
 from .plugin import Plugin
 
-TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").with_stem("refused").read_text(encoding="utf-8"))
+TABLE = read_beside(__file__, "refused.toml")
 PLANS, MASKS = TABLE.pop("plans"), TABLE.pop("masked")
 CALLS = [(error, text, message) for error, calls in TABLE.items() for text, message in calls.items()]
 

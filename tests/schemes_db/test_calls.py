@@ -8,9 +8,9 @@ import pytest
 
 import lcma
 from lcma.schemes_db.composition import best_composition, build
-from lcma.schemes_db.formats import parse_bytes
 
 from ..refusal import has_value, refuses_as_said, values, wrong_calls
+from ..reports import reading_of
 from .archives import Evil, archive, header, json_with, maple, npy, npz_with, pickled, sample, zipped
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
@@ -46,14 +46,8 @@ def masked(content):
     return rows(f"2x2x{lcma.parse_target(f'mask:{file}').n}:mask({file})")
 
 
-def read(text, **options):
-    """What a text or bytes hold."""
-    (reading,) = parse_bytes(text.encode() if isinstance(text, str) else text, **options)
-    return reading
-
-
 FILES = Evil, archive, header, json_with, maple, npy, npz_with, pickled, sample, zipped
-NAMES = {one.__name__: one for one in (*FILES, composed, masked, proven, read, rows)} | {"json": json}
+NAMES = {one.__name__: one for one in (*FILES, composed, masked, proven, rows)} | {"json": json, "read": reading_of}
 """Names that the calls of both tables may use, beside those of their modules."""
 
 

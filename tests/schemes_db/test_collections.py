@@ -13,7 +13,8 @@ from lcma.schemes_db.formats import parse_text, read_file, render
 from lcma.verify import ApproximateReport
 from lcma.verify.files import files_below
 
-from ..reports import proven, report_of
+from ..refusal import refuses_with
+from ..reports import proven, reading_of, report_of
 
 SCHEME = lcma.resolve("strassen")[0]
 U, V, W = (factor.dense.reshape(7, 4).tolist() for factor in SCHEME.factors)
@@ -56,15 +57,13 @@ def test_factors_in_three_files_are_joined(tmp_path, names, suffix):
         found, _ = files_below(tmp_path, "arrays")
         assert [path.name for path in found] == [f"{names[0]}{suffix}"]
     (tmp_path / f"{names[2]}{suffix}").unlink()
-    with pytest.raises(SchemeFormatError, match="three"):
-        read_file(tmp_path / f"{names[0]}{suffix}")
+    refuses_with(SchemeFormatError, "three", read_file, tmp_path / f"{names[0]}{suffix}")
 
 
 def test_whole_schemes_with_the_names_of_parts_stay_whole(tmp_path):
     for name in "abc":
         (tmp_path / f"{name}.exp").write_text(EXP)
-    (reading,) = read_file(tmp_path / "b.exp")
-    assert not any("three files" in note for note in reading.notes)
+    assert not any("three files" in note for note in reading_of(tmp_path / "b.exp").notes)
     assert len(files_below(tmp_path)[0]) == 3
 
 
@@ -86,8 +85,7 @@ def test_notebooks_with_checks_and_other_results():
     report = proven(notebook(*cells, other))
     assert (report.format, report.scheme) == ("alphaevolve", SCHEME)
     for change in ("matrices_222[0][0, 0] = 7\n", "scale(matrices_222)\n", "x = matrices_222[0]\nx *= 2\n"):
-        with pytest.raises(SchemeFormatError, match="may change"):
-            parse_text(notebook(*cells, change))
+        refuses_with(SchemeFormatError, "may change", parse_text, notebook(*cells, change))
 
 
 def test_a_table_of_coefficients_with_an_infinitesimal_gets_the_border_verdict():

@@ -9,20 +9,11 @@ from hypothesis import strategies as st
 import lcma
 from lcma.errors import LcmaError, SchemeFormatError
 from lcma.schemes_db import Q, Z
-from lcma.schemes_db.formats import (
-    FORMATS,
-    WRITERS,
-    lcma_json,
-    parse_bytes,
-    parse_text,
-    read_file,
-    registry,
-    render,
-)
+from lcma.schemes_db.formats import FORMATS, WRITERS, lcma_json, read_file, registry, render
 from lcma.schemes_db.scheme import Scheme
 
 from ..refusal import refuses_with
-from ..reports import report_of
+from ..reports import reading_of, report_of
 
 GENERAL = ["strassen", "laderman", "naive:2x3x4", "strassen*naive:1x2x3", "naive:1x11x2"]
 STRUCTURED = ["eca-stage1", "eca-stage2", "naive:2x3x2:tri-out:upper"]
@@ -32,7 +23,7 @@ STRUCTURED = ["eca-stage1", "eca-stage2", "naive:2x3x2:tri-out:upper"]
 @pytest.mark.parametrize("format_", [name for name in WRITERS if name in FORMATS])
 def test_every_format_reads_back_what_it_writes(name, format_):
     scheme = lcma.resolve(name)[0]
-    (reading,) = parse_bytes(render(scheme, format_))
+    reading = reading_of(render(scheme, format_))
     assert reading.format == format_
     assert reading.scheme.digest == scheme.digest
     assert reading.scheme.target == scheme.target
@@ -42,10 +33,8 @@ def test_every_format_reads_back_what_it_writes(name, format_):
 def test_formats_that_know_structure_keep_it_and_the_others_are_given_it(name):
     scheme = lcma.resolve(name)[0]
     for format_ in ("lcma-json", "lcma-npz", "equations"):
-        (reading,) = parse_bytes(render(scheme, format_))
-        assert reading.scheme.digest == scheme.digest
-    (reading,) = parse_bytes(render(scheme, "exp"), target=scheme.target)
-    assert reading.scheme.digest == scheme.digest
+        assert reading_of(render(scheme, format_)).scheme.digest == scheme.digest
+    assert reading_of(render(scheme, "exp"), target=scheme.target).scheme.digest == scheme.digest
 
 
 @settings(max_examples=40, deadline=None)
@@ -59,14 +48,13 @@ def test_random_rational_schemes_round_trip(data):
     arrays = [rng.integers(-3, 4, (rank, *kinds.shape)) for kinds in target.kind_arrays]
     scheme = Scheme.from_arrays(target, *arrays, Q, denominators=tuple(int(d) for d in rng.integers(1, 5, 3)))
     for format_ in ("lcma-json", "lcma-npz", "fmm-json", "equations", "maple"):
-        (reading,) = parse_bytes(render(scheme, format_))
-        assert reading.scheme.digest == scheme.digest
+        assert reading_of(render(scheme, format_)).scheme.digest == scheme.digest
 
 
 def test_unknown_fields_are_noted_and_a_foreign_certificate_is_dropped(strassen):
     data = lcma_json.to_json(strassen, lcma.certify(lcma.resolve("winograd")[0]))
     data["mood"] = "good"
-    (reading,) = parse_text(json.dumps(data))
+    reading = reading_of(json.dumps(data))
     assert reading.certificate is None
     assert len(reading.notes) == 2
 
@@ -81,8 +69,7 @@ def test_too_large_a_file_is_refused(tmp_path, monkeypatch):
 def test_exp_says_what_its_products_do_not(name):
     scheme = lcma.resolve(name)[0]
     text = render(scheme, "exp").decode()
-    (reading,) = parse_text(text)
-    assert any(found == scheme for _, found in reading.candidates)
+    assert any(found == scheme for _, found in reading_of(text).candidates)
     assert text.startswith("# target: ") == (name != "strassen")
 
 

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +16,15 @@ from lcma.schemes_db.formats import FORMATS, WRITERS, parse_bytes, read_file, re
 from lcma.schemes_db.ring import QI, Q
 from lcma.verify.report import judge
 
-from ..refusal import refuses_with
-from ..reports import report_of
+from ..refusal import read_beside, refuses_with
+from ..reports import reading_of, report_of
 from .archives import zipped
 from .fuzz_files import OPTIONS
 
-HERE = Path(__file__).parent
-SAMPLES = HERE / "samples"
+SAMPLES = Path(__file__).parent / "samples"
 TARGET = lcma.parse_target("2x3x4")
 
-SAMPLES_OF = tomllib.loads((HERE / "samples.toml").read_text(encoding="utf-8"))
+SAMPLES_OF = read_beside(__file__, "samples.toml")
 CONTENTS = {name: (kind, held.split()) for kind, files in SAMPLES_OF.items() for name, held in files.items()}
 
 RINGS = {"z": "Z", "q": "Q", "qi": "Q(i)", "2": "Z2", "3": "Z3"}
@@ -88,7 +86,7 @@ def test_samples_are_read_verified_written_and_read_again(name, digests):
         assert report.scheme.digest == digests[key]
         assert report.scheme.ring.name == RINGS[key]
         to = format_ if format_ in WRITERS else "lcma-json"
-        (again,) = parse_bytes(render(report.scheme, to), to, ring=report.scheme.ring)
+        again = reading_of(render(report.scheme, to), format=to, ring=report.scheme.ring)
         assert again.scheme.digest == report.scheme.digest
 
 
@@ -117,8 +115,7 @@ def test_a_third_factor_by_c_where_the_format_says_transpose_is_found_out(digest
 def test_three_files_are_read_by_their_folder_too(tmp_path, digests):
     for role in "LRP":
         (tmp_path / f"x_{role}.sms").write_bytes((SAMPLES / f"sms_{role}.sms").read_bytes())
-    (reading,) = read_file(tmp_path)
-    assert reading.scheme.digest == digests["q"]
+    assert reading_of(tmp_path).scheme.digest == digests["q"]
     (tmp_path / "x_P.sms").unlink()
     refuses_with(SchemeFormatError, "is a folder", read_file, tmp_path)
     refuses_with(SchemeFormatError, "1 matrices, where L, R and P belong", read_file, tmp_path / "x_L.sms")
@@ -130,8 +127,7 @@ def test_gaussian_coefficients_are_written_or_refused(format_):
     if format_ in ("fmm-json", "maple", "sms", "coq"):
         refuses_with(SchemeFormatError, r"not real|over the integers", render, scheme, format_)
     else:
-        (reading,) = parse_bytes(render(scheme, format_))
-        assert reading.scheme.digest == scheme.digest
+        assert reading_of(render(scheme, format_)).scheme.digest == scheme.digest
 
 
 def test_an_encrypted_or_doubled_member_is_refused(strassen):
@@ -148,7 +144,7 @@ def test_an_encrypted_or_doubled_member_is_refused(strassen):
 def test_our_formats_keep_provenance_and_certificate(own):
     reading = lcma.schemes_db.shipped.shipped("eca-stage1")
     written = own.render(reading.scheme, reading.certificate)
-    (again,) = parse_bytes(written.encode() if isinstance(written, str) else written)
+    again = reading_of(written)
     assert again.certificate == reading.certificate
     assert again.scheme.provenance == reading.scheme.provenance
     assert own.render(again.scheme, again.certificate) == written

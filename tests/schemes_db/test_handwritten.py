@@ -12,7 +12,7 @@ from lcma.schemes_db.formats import parse_text, read_file
 from lcma.schemes_db.ring import Z
 from lcma.verify import judge
 
-from ..reports import proven, report_of
+from ..reports import proven, reading_of, report_of
 
 HERE = Path(__file__).parent
 MADE = sorted((HERE / "handwritten").iterdir())
@@ -76,7 +76,6 @@ def test_the_convention_that_was_verified_is_reported():
 
 def test_every_reader_that_matched_is_reported():
     text = json.dumps({"u": [[1]], "v": [[1]], "w": [[1]]})
-    (reading,) = parse_text(text)
-    assert not any("matched" in note for note in reading.notes)
-    (reading,) = parse_text("1\n#\n1\n#\n1\n")
-    assert any(note.startswith("matched fast-matmul, arrays") for note in reading.notes)
+    assert not any("matched" in note for note in reading_of(text).notes)
+    notes = reading_of("1\n#\n1\n#\n1\n").notes
+    assert any(note.startswith("matched fast-matmul, arrays") for note in notes)

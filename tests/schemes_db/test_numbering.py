@@ -12,6 +12,7 @@ from lcma.errors import SchemeFormatError
 from lcma.schemes_db.formats import parse_text, written
 from lcma.schemes_db.ring import Z
 
+from ..refusal import refuses_with
 from ..reports import proven, report_of
 
 ROWS = [(i, j) for i in range(4) for j in range(4)]
@@ -83,8 +84,7 @@ def test_the_papers_own_numbering_is_found(name, how, asked):
 def test_a_formula_of_a_web_page_whose_text_has_another_sign_is_refused(name):
     page = dict(spellings(name))["web page"]
     echo = re.search(r"(?m)^\d+:m1=[^+\\]*\+", page)
-    with pytest.raises(SchemeFormatError):
-        parse_text(f"{page[: echo.end() - 1]}-{page[echo.end() :]}")
+    refuses_with(SchemeFormatError, ".", parse_text, f"{page[: echo.end() - 1]}-{page[echo.end() :]}")
 
 
 @pytest.mark.parametrize("orders", [
@@ -121,8 +121,8 @@ def test_another_target_is_refuted_with_the_one_that_holds(name):
     assert not report.ok
     assert report.headline().endswith(f"; holds as {TARGETS[name]}")
     other = {"eca-stage1": "4x4x4:tri-left", "eca-stage2": "4x4x4:tri-out"}[name]
-    with pytest.raises(SchemeFormatError, match=f"it holds as {TARGETS[name]}"):
-        parse_text(text, target=lcma.parse_target(other))
+    message = f"it holds as {TARGETS[name]}"
+    refuses_with(SchemeFormatError, message, parse_text, text, target=lcma.parse_target(other))
 
 
 @pytest.mark.parametrize("name", PAPER)

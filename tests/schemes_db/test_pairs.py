@@ -9,14 +9,14 @@ import pytest
 
 import lcma
 from lcma.errors import TargetError
-from lcma.schemes_db.formats import parse_bytes, render
+from lcma.schemes_db.formats import render
 from lcma.schemes_db.formats.layouts import named_target
 from lcma.schemes_db.pairs import LETTERS, all_pairs, fits
 from lcma.schemes_db.ring import Z2
 from lcma.schemes_db.target import Target
 from lcma.verify.report import judge
 
-from ..reports import proven
+from ..reports import proven, reading_of
 from .archives import npy
 
 PUBLISHED = Path(__file__).parent / "published"
@@ -86,8 +86,7 @@ def test_structured_files_are_proven_by_their_name_and_without(path, tmp_path):
         assert not report.over_z2_only
         if file is path:
             assert report.scheme.target == target
-            (again,) = parse_bytes(render(report.scheme, "lcma-json"))
-            assert again.scheme.digest == report.scheme.digest
+            assert reading_of(render(report.scheme, "lcma-json")).scheme.digest == report.scheme.digest
 
 
 @pytest.mark.parametrize("path", STRUCTURED[::2], ids=lambda path: path.name)
@@ -97,7 +96,7 @@ def test_one_changed_number_of_a_structured_file_fails(path):
     for at in rng.choice(table.size // 2, 5, replace=False):
         wrong = table.copy()
         wrong[0, 2 * at] += 1
-        (reading,) = parse_bytes(npy(wrong), target=named_target(path.stem))
+        reading = reading_of(npy(wrong), target=named_target(path.stem))
         assert not judge(reading, "wrong", ring=reading.scheme.ring).ok
 
 

@@ -4,8 +4,6 @@ import dataclasses
 import functools
 import json
 import re
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,7 +24,7 @@ from lcma.verify import certify
 from lcma.workbench.commands import show
 from lcma.workbench.commands.show import _harmless, lifted_again
 
-from ..refusal import refuses_with
+from ..refusal import read_beside, refuses_with
 
 
 def no_search(step):
@@ -166,10 +164,8 @@ def test_two_thin_masked_schemes_beside_each_other_are_made_again():
     assert reproduced(scheme, by_digest, no_search).digest == scheme.digest
     half = every_shipped()["6x3x6-tri-out-r53"]
     certify(direct_sum(half, half, "k"))
-    with pytest.raises(TargetError):
-        direct_sum(half, half, "m")
-    with pytest.raises(TargetError):
-        direct_sum(half, every_shipped()["6x6x6-r153"], "k")
+    refuses_with(TargetError, ".", direct_sum, half, half, "m")
+    refuses_with(TargetError, ".", direct_sum, half, every_shipped()["6x6x6-r153"], "k")
 
 
 def by_digest(digest):
@@ -198,7 +194,7 @@ def test_shipped_searches_give_the_same_scheme_now(home, name, run):
     assert re.search("1 step makes the same scheme|2 steps make the same scheme", said)
 
 
-NOT_REPEATED = tomllib.loads(Path(__file__).with_name("not_repeated.toml").read_text(encoding="utf-8"))
+NOT_REPEATED = read_beside(__file__, "not_repeated.toml")
 
 
 @pytest.mark.parametrize(("text", "reason"), [(text, why) for why, texts in NOT_REPEATED.items() for text in texts])
@@ -206,9 +202,8 @@ def test_searches_that_are_not_repeated_open_no_file_and_no_connection(text, rea
     """Commands, or options of a search of 2x2x2."""
     command = f"lcma search 2x2x2 --seed 1 {text}" if text.startswith("-") else text
     monkeypatch.setattr(show.subprocess, "run", lambda *_, **__: pytest.fail("a process was started"))
-    with pytest.raises((CatalogError, TargetError), match=reason) as caught:
-        show.searched_again(Step("search", (), (("command", command),)), strassen.digest)
-    assert "\n" not in str(caught.value)
+    step = Step("search", (), (("command", command),))
+    refuses_with((CatalogError, TargetError), reason, show.searched_again, step, strassen.digest)
 
 
 def test_the_steps_of_shipped_schemes_are_data():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import lcma
 from lcma.schemes_db import Q, Z
-from lcma.schemes_db.formats import lcma_json, parse_text
+from lcma.schemes_db.formats import lcma_json
 from lcma.schemes_db.gaussian import Gaussian, gaussian, parse_number, simplest
 from lcma.schemes_db.ring import QI, parse_ring
 from lcma.schemes_db.scheme import Scheme
@@ -15,6 +15,7 @@ from lcma.verify.exact import check_exact
 from lcma.verify.randomized import check_randomized
 
 from ..refusal import refuses
+from ..reports import reading_of
 
 fractions = st.fractions(min_value=-9, max_value=9, max_denominator=7)
 
@@ -81,7 +82,7 @@ def test_schemes_over_q_i_are_proven_and_kept(tmp_path, strassen):
     assert check_exact(scheme).ok
     assert check_randomized(scheme).ok
     assert Gaussian(Fraction(0), Fraction(1)) in scheme.coefficients
-    (reading,) = parse_text(lcma_json.render(scheme))
+    reading = reading_of(lcma_json.render(scheme))
     assert reading.scheme.digest == scheme.digest
     assert reading.scheme.ring is QI
     with lcma.Catalog.open(tmp_path / "c.db") as catalog:
@@ -126,6 +127,5 @@ def test_schemes_over_prime_fields(ring, strassen):
     wrong = w.copy()
     wrong[2, 0, 1] += 1
     assert not check_exact(Scheme.from_arrays(strassen.target, u, v, wrong, ring)).ok
-    (reading,) = parse_text(lcma_json.render(scheme))
-    assert reading.scheme.digest == scheme.digest
+    assert reading_of(lcma_json.render(scheme)).scheme.digest == scheme.digest
     refuses("only", lcma.matmul, np.ones((2, 2)), np.ones((2, 2)), scheme)

@@ -1,6 +1,5 @@
 """Targets: their names and symmetries, and those that are no plain product: any bilinear map given term by term."""
 
-import io
 import json
 
 import numpy as np
@@ -12,11 +11,13 @@ import lcma
 from lcma.errors import SchemeFormatError
 from lcma.schemes_db import Program, parse_ring
 from lcma.schemes_db.algebra import reverse, rotate, transpose
-from lcma.schemes_db.formats import lcma_json, parse_bytes, render
+from lcma.schemes_db.formats import parse_bytes, render
 from lcma.schemes_db.target import Target
 from lcma.verify import check_program, check_traced
 
 from ..refusal import refuses_with
+from ..reports import reading_of
+from .archives import json_with, npz_with
 
 NAMES = [
     *("2x2x2", "3x4x5", "1x1x1", "4x4x4:tri-out", "4x4x4:tri-left", "3x3x2:tri-left:upper", "2x3x3:tri-right"),
@@ -117,7 +118,7 @@ def test_three_products_for_complex_numbers_are_proven_by_all_methods(ring):
 @pytest.mark.parametrize("format_", ["lcma-json", "lcma-npz", "equations", "exp"])
 def test_schemes_of_a_map_stand_alone_in_their_files(format_):
     scheme = three_products()
-    (reading,) = parse_bytes(render(scheme, format_))
+    reading = reading_of(render(scheme, format_))
     assert reading.scheme.digest == scheme.digest
     assert lcma.certify(reading.scheme, METHODS)
 
@@ -152,12 +153,8 @@ def test_no_scheme_file_opens_another_file(tmp_path, form):
     secret.write_text("11\n11\n" if "mask" in form else "0 0 0\n")
     name = f"2x2x2:{form.format(secret)}"
     assert lcma.parse_target(name)
-    strassen = lcma.resolve("strassen")[0]
-    data = {**lcma_json.to_json(strassen), "target": name}
-    program = {**lcma.program_of(strassen).to_json(), "target": name}
-    for text in (json.dumps(data), f"# target: {name}\nm1 = a11*b11\nc11 = m1", f"# target: {name}\na11*b11*c11"):
-        refuses_with(SchemeFormatError, r"names a (mask|tensor) file", parse_bytes, text.encode())
+    program = {**lcma.program_of(lcma.resolve("strassen")[0]).to_json(), "target": name}
+    texts = json_with(target=name), f"# target: {name}\nm1 = a11*b11\nc11 = m1", f"# target: {name}\na11*b11*c11"
+    for content in (*map(str.encode, texts), npz_with(target=np.array(name))):
+        refuses_with(SchemeFormatError, r"names a (mask|tensor) file", parse_bytes, content)
     refuses_with(lcma.LcmaError, r"names a (mask|tensor) file", Program.from_json, program)
-    buffer = io.BytesIO()
-    np.savez(buffer, **{**np.load(io.BytesIO(render(strassen, "lcma-npz"))), "target": np.array(name)})
-    refuses_with(SchemeFormatError, r"names a (mask|tensor) file", parse_bytes, buffer.getvalue())

@@ -6,6 +6,7 @@ one. A term is [u, v, w, sign] with factors as tuples of coefficients whose firs
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -20,7 +21,7 @@ from lcma.search.terms.ternary import TermsModulo3, TernaryTerms
 from lcma.search.terms.words import WORD_BITS
 
 _MASK = (1 << 64) - 1
-_LOW = (1 << 32) - 1
+LOW = (1 << 32) - 1
 
 Coefficients = tuple[int, ...]
 
@@ -173,7 +174,7 @@ class ReferenceWalk:
             return "none"
         f, i = active[(draw >> 32) * len(active) >> 32]
         partners = self.bucket_members(f, i)
-        pick = (draw & _LOW) * len(partners)
+        pick = (draw & LOW) * len(partners)
         j, first = partners[pick >> 32], -1 if pick >> 31 & 1 else 1
         a, b = self.term(i), self.term(j)
         if a[f] != b[f]:
@@ -283,6 +284,14 @@ class ReferenceWalk:
             basis.append((word, members))
         return None
 
+    def drawn_pairs(self) -> Iterator[tuple[int, int, int]]:
+        """Draw pairs of slots for a plus, each with the draw of the second slot."""
+        for _ in range(PLUS_TRIES):
+            live = self.live
+            i = live[(self.draw() >> 32) * len(live) >> 32]
+            draw = self.draw()
+            yield i, live[(draw >> 32) * len(live) >> 32], draw
+
     def plus(self) -> bool:
         """Split two terms: a b c + a' b' c' = a (b + p b') c + a b' (q c' - p c) + (a' - q a) b' c', signs in c and c'.
 
@@ -291,14 +300,10 @@ class ReferenceWalk:
         """
         if None not in self.slots or self.rank < 2:
             return False
-        for _ in range(PLUS_TRIES):
-            live = self.live
-            i = live[(self.draw() >> 32) * len(live) >> 32]
-            draw = self.draw()
-            j = live[(draw >> 32) * len(live) >> 32]
+        for i, j, draw in self.drawn_pairs():
             if self.agreement(i, j):
                 continue
-            turn = (draw & _LOW) * 6 >> 32
+            turn = (draw & LOW) * 6 >> 32
             f = turn >> 1
             g = (f + 1 + (turn & 1)) % 3
             e = 3 - f - g

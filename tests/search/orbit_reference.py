@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from lcma.search.flipgraph.policy import PLUS_TRIES, Policy
+from lcma.search.flipgraph.policy import Policy
 from lcma.search.terms.orbits import SymmetricTerms
 from lcma.search.terms.packed import lanes_for
 from lcma.search.terms.words import WORD_BITS
 
-from .flip_reference import ReferenceWalk, bucket
-
-_LOW = (1 << 32) - 1
+from .flip_reference import LOW, ReferenceWalk, bucket
 
 Node = tuple[int, int]
 
@@ -92,7 +90,7 @@ class OrbitReferenceWalk(ReferenceWalk):
             return "none"
         i = active[(draw >> 32) * len(active) >> 32]
         partners = self.partners(i)
-        pick = (draw & _LOW) * len(partners)
+        pick = (draw & LOW) * len(partners)
         j, coin = partners[pick >> 32], pick >> 31 & 1
         equal, mirror = self.at(i) == self.at(j), self.reverse and self.at(i) == self.mirrored(self.at(j))
         if not (equal or mirror) or i[1] == j[1]:
@@ -183,12 +181,8 @@ class OrbitReferenceWalk(ReferenceWalk):
         """
         if None not in self.slots or (self.shifts and len(self.live) < 2):
             return False
-        for _ in range(PLUS_TRIES):
-            live = self.live
-            i = live[(self.draw() >> 32) * len(live) >> 32]
-            draw = self.draw()
-            j = live[(draw >> 32) * len(live) >> 32]
-            turn, order = divmod((draw & _LOW) * 6 * self.turns >> 32, 6)
+        for i, j, draw in self.drawn_pairs():
+            turn, order = divmod((draw & LOW) * 6 * self.turns >> 32, 6)
             other = self.image(turn, j)
             a = self.term(i)
             if i == j or self.paired(i) != self.paired(j) or any(x == y for x, y in zip(a, other, strict=True)):

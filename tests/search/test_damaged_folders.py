@@ -1,6 +1,5 @@
 """Folders of runs and improvements with damaged files: one clear line, exit code 3, whichever file it is."""
 
-import io
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +10,9 @@ import pytest
 import lcma
 from lcma.search import find
 from lcma.search.improve.folder import ImproveConfig, ImproveFolder, ImproveState
+
+from ..refusal import read_beside
+from ..schemes_db.archives import archive
 
 
 @pytest.fixture(scope="module")
@@ -59,40 +61,32 @@ def test_a_damaged_file_is_named(folders, home, tmp_path, run, kind, name, damag
         run.refused(3, name, *command)
 
 
-SETTINGS = json.loads(Path(__file__).with_name("settings_of_no_run.json").read_text(encoding="utf-8"))
+SETTINGS = [(*row, "run.json is damaged") for row in read_beside(__file__, "settings_of_no_run.json")]
+OF_A_FILE = [("search", "target", "mask:mask.txt"), ("improve", "targets", ["mask:mask.txt"])]
 
 
-@pytest.mark.parametrize(("kind", "field", "value"), SETTINGS)
-def test_settings_that_no_run_has_are_refused(folders, home, tmp_path, run, kind, field, value):
-    folder = shutil.copytree(folders / kind, tmp_path / "run")
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "said"), [*SETTINGS, *((*row, "names a mask file") for row in OF_A_FILE)]
+)
+def test_settings_that_no_run_has_are_refused(folders, home, elsewhere, run, kind, field, value, said):
+    """A target of a folder opens no file, one that is there neither."""
+    Path("mask.txt").write_text("1 0\n1 1\n")
+    folder = Path(shutil.copytree(folders / kind, "run"))
     about = json.loads((folder / "run.json").read_text())
     about["config"][field] = value
     (folder / "run.json").write_text(json.dumps(about))
     for command in (*commands(kind, folder), ("resume", folder)):
-        run.refused(3, "run.json is damaged", *command)
-
-
-@pytest.mark.parametrize("kind", FILES)
-def test_a_target_of_a_folder_opens_no_file(folders, home, tmp_path, run, kind):
-    folder, mask = shutil.copytree(folders / kind, tmp_path / "run"), tmp_path / "mask.txt"
-    mask.write_text("1 0\n1 1\n")
-    about = json.loads((folder / "run.json").read_text())
-    about["config"] |= {"target": f"mask:{mask}"} if kind == "search" else {"targets": [f"mask:{mask}"]}
-    (folder / "run.json").write_text(json.dumps(about))
-    for command in (*commands(kind, folder), ("resume", folder)):
-        run.refused(3, "names a mask file", *command)
+        run.refused(3, said, *command)
 
 
 def checkpoint(folder, change):
     """Rewrite the checkpoint of a folder after a change of its facts and arrays."""
     path = folder / "state.npz"
-    with np.load(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
+    with np.load(path) as members:
+        arrays = dict(members)
     facts = json.loads(str(arrays.pop("facts")))
     change(facts, arrays)
-    stream = io.BytesIO()
-    np.savez_compressed(stream, facts=np.array(json.dumps(facts)), **arrays)
-    path.write_bytes(stream.getvalue())
+    path.write_bytes(archive(facts=np.array(json.dumps(facts)), **arrays))
 
 
 FACTS = [("stage", 1), ("stage", -1), ("round", -1), ("round", 1.5), ("lowest", "7"), ("flips", None), ("done", 1)]

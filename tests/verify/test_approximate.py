@@ -1,10 +1,7 @@
 """Schemes with rounded coefficients and border schemes: never valid, and told what they are."""
 
-import io
 import json
 import re
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +11,11 @@ from lcma.schemes_db.formats import written
 from lcma.schemes_db.target import Target
 from lcma.verify import ApproximateReport, load, verify_file
 
+from ..refusal import read_beside
 from ..reports import report_of
+from ..schemes_db.archives import archive
 
-ROUNDED = tomllib.loads(Path(__file__).with_name("rounded.toml").read_text(encoding="utf-8"))
+ROUNDED = read_beside(__file__, "rounded.toml")
 
 W_STATE = Target.of_terms([(0, 0, 1, 1), (0, 1, 0, 1), (1, 0, 0, 1)])
 """The tensor of rank 3 and border rank 2: e^-1 ((a0 + e a1)(b0 + e b1)(c0 + e c1) - a0 b0 c0) = it + O(e)."""
@@ -76,9 +75,8 @@ def test_every_format_with_decimals_says_so(strassen, format, text):
 
 def test_arrays_with_decimals_say_so_too(strassen):
     u, v, w = noisy(strassen, 1e-7, seed=3)
-    stream = io.BytesIO()
-    np.savez(stream, **{"2,2,2": np.stack([u.T, v.T, w.reshape(7, 2, 2).swapaxes(1, 2).reshape(7, 4).T])})
-    report = report_of(stream.getvalue())
+    by_columns = w.reshape(7, 2, 2).swapaxes(1, 2).reshape(7, 4)
+    report = report_of(archive(**{"2,2,2": np.stack([u.T, v.T, by_columns.T])}))
     assert (report.format, report.rounded) == ("alphatensor", strassen)
     assert 0 < report.residual < 1e-4
 

@@ -1,6 +1,5 @@
 """Coefficients beyond int64: read by every text format, verified modulo primes, neither kept nor run."""
 
-import io
 import json
 import tracemalloc
 from fractions import Fraction
@@ -18,6 +17,7 @@ from lcma.verify.randomized import refuted
 
 from ..refusal import refuses_with
 from ..reports import proven, report_of
+from ..schemes_db.archives import archive
 from .faults_of_schemes import numerators, wrong_equations
 
 SHEAR = 3 * 10**24 + 7
@@ -67,12 +67,6 @@ def arrays_of(scheme):
     return dict(zip("uvw", map(numerators, scheme.factors), strict=True))
 
 
-def npz(**arrays):
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    return stream.getvalue()
-
-
 def slp(u, v, w):
     """The three programs of factors."""
     texts = []
@@ -87,7 +81,8 @@ def test_arrays_slp_and_pickles_hold_them_too():
     lists = {name: rows.tolist() for name, rows in arrays.items()}
     python = "\n".join(f"{name.upper()} = {rows}" for name, rows in lists.items())
     small = {name: rows.astype(np.int64) for name, rows in arrays_of(sheared(1 << 62)).items()}
-    for content in (json.dumps(lists).encode(), python.encode(), slp(**arrays).encode(), npz(**arrays), npz(**small)):
+    texts = json.dumps(lists), python, slp(**arrays)
+    for content in (*texts, archive(**arrays), archive(**small)):
         assert proven(content, allow_pickle=True).scheme.large
 
 

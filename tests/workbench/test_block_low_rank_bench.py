@@ -132,17 +132,8 @@ def test_whole_models_are_compared_before_they_are_timed(tmp_path, run, monkeypa
         e2e_blr.measured("gpt2-s", "blast", "float32", Options(), lambda _: None)
 
 
-@pytest.fixture
-def one_thread():
-    """torch on one thread: a model of 64 features gains nothing by more."""
-    torch = pytest.importorskip("torch")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def test_a_model_is_trained_compressed_and_trained_again(tmp_path, run, one_thread):
+    pytest.importorskip("torch")
     arguments = ["bench", "compress", "--sizes", "64", "--rounds", "1", "--out", str(tmp_path)]
     (row,) = (row["figures"] for row in run.json(*arguments, "--sample", "24", "--rows", "monarch 0.5*"))
     uniform = 5.545  # log 256

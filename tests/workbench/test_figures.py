@@ -1,6 +1,5 @@
 """The figures of the documentation: drawn from committed rows, with an alternative text, readable at 400 pixels."""
 
-import json
 import re
 import shutil
 from pathlib import Path
@@ -60,9 +59,7 @@ def test_type_is_readable_at_400_pixels_and_every_figure_has_an_alternative_text
 
 
 def test_figures_show_the_rows():
-    newest = {
-        row["key"]: row for line in (RESULTS / "cpu-cpu.jsonl").read_text().splitlines() if (row := json.loads(line))
-    }
+    newest = Journal(RESULTS / "cpu-cpu.jsonl").newest()
     found = speedups(RESULTS)
     assert found["CPU"]["float32"][4096] == newest["float32 4096 2T"]["figures"]["ratio"]
     assert max(found["H200"]["float32"]) == 16384

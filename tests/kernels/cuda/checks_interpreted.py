@@ -11,12 +11,11 @@ import pytest
 import torch
 
 import lcma
-from lcma.kernels import Candidate, Machine, Profile, Request
+from lcma.kernels import Candidate, Profile, Request
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.triton_text import Combine, Direction
 from lcma.kernels.cuda import naive
 from lcma.kernels.cuda.combine import Combination, merge_of
-from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.requests import request_of
@@ -31,10 +30,11 @@ from lcma.schemes_db import Kind
 from ...refusal import refuses
 from ..canvases import CANARY, close, drawn, written
 from ..cases import each
-from ..gpu import SCHEME, program
+from ..gpu import SCHEME, gpu_machine, program
 
 # Relative, in the Frobenius norm, of products of one or two levels.
 LIMITS = {torch.float64: 1e-13, torch.float32: 1e-5, torch.bfloat16: 0.05, torch.float16: 0.01}
+NONE = Profile("none", "test")
 READ = {"names": lambda text: tuple(text.split("/")), "dtype": lambda name: getattr(torch, name)}
 
 
@@ -45,15 +45,10 @@ def _poisoned(monkeypatch):
     monkeypatch.setattr(torch.Tensor, "new_empty", lambda *a, **k: plain(*a, **k).fill_(float("nan")))
 
 
-def machine(profile=None):
-    profile = Profile("none", "test") if profile is None else profile
-    return Machine("cuda", profile, CudaCostModel(profile))
-
-
 def built(nest, request, method="batched"):
     """The executor of a program by one method."""
     candidate = Candidate("dense", "scheme", GivenProgram("nest", nest), (("method", method),))
-    return SCHEME.build(candidate, request, machine())
+    return SCHEME.build(candidate, request, gpu_machine(NONE))
 
 
 @each("names, dtype, order", __file__, "maps", **READ)
@@ -237,8 +232,8 @@ GOOD = Profile("pretended", "none", (("multiprocessors", "1"),), RATES, 1e15, 1e
 @pytest.fixture
 def pretended(monkeypatch):
     """A list of one profile: that of the GPU."""
-    profiles = [None]
-    monkeypatch.setattr(families, "machine_for", lambda request, measure=True: machine(profiles[0]))
+    profiles = [NONE]
+    monkeypatch.setattr(families, "machine_for", lambda request, measure=True: gpu_machine(profiles[0]))
     plan_cache.clear()
     yield profiles
     plan_cache.clear()

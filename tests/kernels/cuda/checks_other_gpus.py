@@ -20,7 +20,7 @@ from lcma.kernels.cuda.precompile import kernels_of
 from lcma.kernels.cuda.precompile_worker import OfflineDriver
 
 from ..cases import table
-from ..gpu import H200, SCHEME, candidate, program, resources
+from ..gpu import H200, SCHEME, blank, candidate, program, resources
 
 TWO = ("strassen", "strassen")
 
@@ -45,15 +45,13 @@ def visible(monkeypatch):
 
 
 def product(levels, sizes, dtype, method=CudaMethod.BATCHED):
-    (m, k, n), kind = sizes, getattr(torch, dtype)
-    a, b, out = (torch.empty(1, *shape, dtype=kind, device="meta") for shape in ((m, k), (k, n), (m, n)))
+    m, k, n = sizes
+    a, b, out = (blank(1, *shape, dtype=dtype) for shape in ((m, k), (k, n), (m, n)))
     return lambda: cuda_level(program(*levels.split("/")), method).run(a, b, out)
 
 
 def int8_product():
-    a, b, out = (
-        torch.empty(size, dtype=torch.int8, device="meta") for size in ((1000, 2000), (2000, 999), (1000, 999))
-    )
+    a, b, out = (blank(*size, dtype="int8") for size in ((1000, 2000), (2000, 999), (1000, 999)))
     multiply(a, packed_columns(b), out.int())
 
 
@@ -81,7 +79,7 @@ def test_a_stack_is_refused_and_falls_back_to_the_vendors_batch(visible):
     assert re.search(REASON, stack.missing_accelerator(torch.device("meta")))
     request = Request(4096, 4096, 4096, "bfloat16", device="cuda")
     assert re.search(REASON, SCHEME.can_run(candidate(*TWO, method="stack"), request, H200))
-    a, b, out = (torch.empty(4, 256, 256, dtype=torch.bfloat16, device="meta") for _ in range(3))
+    a, b, out = (blank(4, 256, 256, dtype="bfloat16") for _ in range(3))
     assert not stack.multiply_stack(a, b, out)
     kernels = kernels_of([product("/".join(TWO), (1024, 2048, 1024), "float16", CudaMethod.STACK)])
     assert {kernel.name for kernel in kernels} == {"combine"}  # and no stack_gemm

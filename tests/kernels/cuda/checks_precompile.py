@@ -20,7 +20,7 @@ from lcma.kernels.structured import decode
 from lcma.kernels.structured.block_low_rank import LowRank
 
 from ...refusal import refuses
-from ..gpu import H200, SCHEME, candidate
+from ..gpu import H200, SCHEME, blank, candidate
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def product(sizes, dtype, method=CudaMethod.BATCHED, levels=("strassen",)):
     m, k, n = sizes
     request = Request(m, k, n, dtype, device="cuda")
     executor = SCHEME.build(candidate(*levels, method=method.value), request, H200)
-    a, b = (torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape in ((m, k), (k, n)))
+    a, b = blank(m, k, dtype=dtype), blank(k, n, dtype=dtype)
     return lambda: executor.run(a, b)
 
 
@@ -98,15 +98,15 @@ def test_products_of_many_shapes_are_compiled_together(monkeypatch, compilations
     for module in (products, dispatch):
         monkeypatch.setattr(module, "require_device", lambda index=None: None)
     monkeypatch.setattr(dispatch, "index_of", lambda device: 0)
-    blank = [torch.empty(rows, 96, device="meta", dtype=torch.float16) for rows in (512, 128, 150)]
-    pairs = [(blank[0], weight.t()) for weight in blank[1:]]
+    x, *weights = (blank(rows, 96, dtype="float16") for rows in (512, 128, 150))
+    pairs = [(x, weight.t()) for weight in weights]
     # Sums of A and B are shared, the second merge has masked edges.
     assert 3 < products.compile_products(pairs, ["strassen"]).kernels < 6
     for a, b in pairs:
         dispatch.run(dispatch.ProductRecipe(("strassen",)), a, b)
     assert compilations
     assert all(compilations)
-    refuses("tensors are on cpu and meta", products.compile_products, [(torch.ones(2, 2), blank[0])])
+    refuses("tensors are on cpu and meta", products.compile_products, [(torch.ones(2, 2), x)])
 
 
 def test_descriptors_of_the_accelerator_are_part_of_what_is_asked(compilations):
@@ -122,11 +122,11 @@ def test_descriptors_of_the_accelerator_are_part_of_what_is_asked(compilations):
 def test_numbers_in_tuples_are_part_of_what_is_asked(compilations, monkeypatch):
     structure = LowRank(512, 512, 64)
     monkeypatch.setattr(decode, "programs_of", lambda device: 132)
-    blank = partial(torch.empty, dtype=torch.bfloat16, device="meta")
+    half = partial(blank, dtype="bfloat16")
 
     def call():
         decode._launches.cache_clear()
-        decode.multiply_few(structure, list(map(blank, structure.factor_shapes)), blank((512, 1)), blank((512, 1)))
+        decode.multiply_few(structure, [half(*shape) for shape in structure.factor_shapes], half(512, 1), half(512, 1))
 
     assert compile_ahead([call]).failed == ()
     call()

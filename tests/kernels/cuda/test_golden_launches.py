@@ -22,7 +22,7 @@ from lcma.kernels.cuda.level import CudaMethod, cuda_level
 from lcma.kernels.cuda.requests import request_of
 from lcma.schemes_db.symmetry import Triangle
 
-from ..gpu import H200, SCHEME, candidate
+from ..gpu import H200, SCHEME, blank, candidate
 
 pytest.importorskip("triton")
 
@@ -61,21 +61,15 @@ def _text(x: Any) -> str:
     return "device" if isinstance(x, torch.device) else str(x)
 
 
-def empty(*shape: int, dtype: torch.dtype, order: str = "R") -> torch.Tensor:
-    """A tensor without data, by rows or by columns."""
-    made = torch.empty(*shape, dtype=dtype, device="meta")
-    return made if order == "R" else made.mT.contiguous().mT
-
-
 LEADING = {"AB": ((3,), (3,)), "A": ((3,), ()), "B": ((), (2, 2))}
 """Sizes of a batch before those of A and of B."""
 
 
 def dense(method: str, schemes: str, dtype: str, sizes: str, order: str, how: str = "") -> None:
     """A product of one or a batch, with B prepared ("packed"), or in pieces that fit less memory."""
-    (m, k, n), kind = map(int, sizes.split("x")), getattr(torch, dtype)
-    of_a, of_b = LEADING.get(how, ((), ()))
-    a, b = empty(*of_a, m, k, dtype=kind, order=order[0]), empty(*of_b, k, n, dtype=kind, order=order[1])
+    m, k, n = map(int, sizes.split("x"))
+    shapes = [(*leading, *shape) for leading, shape in zip(LEADING.get(how, ((), ())), ((m, k), (k, n)), strict=True)]
+    a, b = (blank(*shape, dtype=dtype, by_columns=one == "C") for shape, one in zip(shapes, order[:2], strict=True))
     request, product = replace(request_of(a, b), device="cuda"), candidate(*schemes.split("*"), method=method)
     executor: Any = SCHEME.build(product, request, H200)
     if how == "pieces":
@@ -86,10 +80,10 @@ def dense(method: str, schemes: str, dtype: str, sizes: str, order: str, how: st
 def structured(scheme: str, label: str, dtype: str, size: str) -> None:
     """A product with a triangle: a side, and ":upper"."""
     side, _, upper = label.partition(":")
-    level, kind = cuda_level(TriangularSource(scheme, Triangle(side, bool(upper))).program), getattr(torch, dtype)
+    level = cuda_level(TriangularSource(scheme, Triangle(side, bool(upper))).program)
     m, k, n = (int(size) * parts for parts in level.target.shape)
-    a, b = empty(m, k, dtype=kind), empty(k, n, dtype=kind, order="C" if upper else "R")
-    level.run(a[None], b[None], empty(m, n, dtype=kind)[None])
+    a, b = blank(m, k, dtype=dtype), blank(k, n, dtype=dtype, by_columns=bool(upper))
+    level.run(a[None], b[None], blank(m, n, dtype=dtype)[None])
 
 
 def run(name: str) -> None:
@@ -118,11 +112,7 @@ def test_launches_are_those_of_the_record(monkeypatch):
     assert [name for name in WANTED if record(partial(run, name), monkeypatch.setattr) != WANTED[name]] == []
 
 
-def main() -> None:
+if __name__ == "__main__":
     found = {name: record(partial(run, name), setattr) for name in WANTED}
     lines = [f"{json.dumps(name)}: {json.dumps(steps)}" for name, steps in found.items()]
     print("{\n" + ",\n".join(lines) + "\n}")
-
-
-if __name__ == "__main__":
-    main()

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 import lcma
-from lcma.kernels import Machine, Profile, Request, decision_for, plan_for, strategies
+from lcma.kernels import Profile, Request, decision_for, plan_for, strategies
 from lcma.kernels.codegen.maps import maps_of
 from lcma.kernels.codegen.order import Accumulate, Fetch, Keep, Take, ValueSum, peak_alive, steps
 from lcma.kernels.codegen.triton_tiles import ACCESS, MOST_REGISTERS, SPARE, candidates, tile_of
 from lcma.kernels.cuda import machine
-from lcma.kernels.cuda.cost_model import CudaCostModel
 from lcma.kernels.cuda.estimate import NAME, completed, device_profile, h200
 from lcma.kernels.cuda.flat_program import flat_program
 from lcma.kernels.cuda.machine import cuda_machine
@@ -27,7 +26,7 @@ from lcma.workbench.commands.tune import require_prices
 
 from ...refusal import refuses
 from ..cases import each
-from ..gpu import H200, SCHEME, candidate, decision, program
+from ..gpu import H200, SCHEME, candidate, decision, gpu_machine, program
 
 
 def seconds(dtype, sizes):
@@ -151,7 +150,7 @@ def test_without_rates_the_product_is_the_vendors():
     """Choices by rates, sizes and limits: test_golden_plans.py."""
     for profile in (replace(H200.profile, gemm=()), Profile("none", "test")):
         request = Request(32768, 32768, 32768, "bfloat16", device="cuda")
-        found = decision_for(request, machine=Machine("cuda", profile, CudaCostModel(profile)))
+        found = decision_for(request, machine=gpu_machine(profile))
         assert found.plan.candidate.strategy == "vendor"
         assert found.plan.candidate.source is None
 
@@ -258,8 +257,8 @@ def test_a_gpu_that_was_never_measured_has_an_estimate_that_chooses_nothing(monk
 def test_a_gpu_of_a_shipped_kind_has_its_rates_and_others_can_be_tuned():
     found = device_profile("NVIDIA H100 80GB HBM3", Properties)
     assert (found.id, found.source) == ("nvidia-h100", "published")
-    shipped = Machine("cuda", found, CudaCostModel(found))
-    assert decision_for(Request(8192, 8192, 8192, device="cuda"), machine=shipped).plan.candidate.source is not None
+    request = Request(8192, 8192, 8192, device="cuda")
+    assert decision_for(request, machine=gpu_machine(found)).plan.candidate.source is not None
     sizes, ring = (512, 512, 512), exact_ring("GF(1021)")
     for request in (
         Request(*sizes, "int8", device="cuda", max_abs=31),

@@ -1,9 +1,7 @@
 """Prices and choices on an H200 against the committed rows of int8 and fp8 products: docs/results/gpu-cuda.jsonl."""
 
-import json
 import statistics
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +11,7 @@ from lcma.kernels import Layout, Request, decision_for
 from lcma.kernels.dense.packed import vendor_stages
 from lcma.workbench.bench.gpu_8_bits import ANY_ENTRY, BY_ROWS, COPIED, MAX_ABS, PRODUCTS, VENDOR
 
-from ..gpu import H200
-
-ROWS = Path(__file__).parents[3] / "docs/results/gpu-cuda.jsonl"
+from ..gpu import H200, measured_rows
 
 FORMS = {"by rows": "", "by columns": ", B by columns", "offline": ", offline"}
 """The suffix of a figure by how B is given: stored by rows, by columns, or prepared."""
@@ -28,8 +24,7 @@ SLOW_CHECK = "by columns"
 def measured(kind):
     """Seconds of every contender by the sizes of a row."""
     found = {}
-    for line in ROWS.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in measured_rows("gpu-cuda.jsonl"):
         first, _, sizes = row["key"].partition(" ")
         if first == kind:
             figures = row["figures"].items()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -216,7 +213,6 @@ print(len(events), "sympy" in sys.modules, "torch._dynamo" in sys.modules)
 
 
 @pytest.mark.slow
-def test_recording_imports_neither_sympy_nor_the_compiler_of_torch(home, tmp_path):
-    environment = {**os.environ, "TRITON_CACHE_DIR": str(tmp_path)}  # kernels that are there already are not recorded
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment)
-    assert done.stdout.split() == ["3", "False", "False"], done.stderr
+def test_recording_imports_neither_sympy_nor_the_compiler_of_torch(home, tmp_path, new_process):
+    said = new_process(PROGRAM, TRITON_CACHE_DIR=str(tmp_path))  # kernels that are there already are not recorded
+    assert said.split() == ["3", "False", "False"]

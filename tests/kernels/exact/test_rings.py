@@ -1,11 +1,9 @@
 """Exact products over GF(p), Z/n and Z: names of rings, bounds, refusals, random cases, tensors, plans for a GPU."""
 
-import json
 import math
 import random
 import sys
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import MagicMock
 
 import numpy as np
@@ -28,7 +26,7 @@ from lcma.kernels.request import BITS
 from lcma.kernels.ring import GF2, INTEGERS, ExactRing, exact_ring
 from lcma.schemes_db import Q, Scheme, Target
 
-from ...refusal import refuses
+from ...refusal import read_beside, refuses
 from ..cases import each
 from ..gpu import H200
 from .fuzz_products import RINGS, main, one_case
@@ -314,7 +312,7 @@ def test_the_bench_moves_operands_there_and_back_and_finds_wrong_entries():
     assert torch.is_tensor(product)
 
 
-ROWS = json.loads(Path(__file__).with_name("measured_h200.json").read_text(encoding="utf-8"))
+ROWS = read_beside(__file__, "measured_h200.json")
 """Ring, size, scheme, strategy, milliseconds."""
 
 

@@ -247,8 +247,7 @@ def test_damaged_files_are_refused(tmp_path):
     content = path.read_bytes()
     for cut in (0, 10, len(content) // 2, len(content) - 4):
         path.write_bytes(content[:cut])
-        with pytest.raises(SchemeFormatError):
-            kronecker.load(path)
+        refuses_with(SchemeFormatError, ".", kronecker.load, path)
     other = tmp_path / "k.safetensors"
     for structure in (kronecker.dense(8, 8), LowRank(8, 8, 2)):
         kronecker.save(other, FactoredMatrix.random(structure))

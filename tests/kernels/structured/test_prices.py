@@ -1,12 +1,10 @@
 """Predicted seconds of an H200 beside measured ones, and what the planner therefore chooses."""
 
 import itertools
-import json
 import math
 import statistics
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 import torch
@@ -25,8 +23,9 @@ from lcma.kernels.structured.strategy import FAMILY
 from lcma.kernels.structured.tiles import TILES, tile_choices, tile_of
 from lcma.workbench.bench.workloads import layer
 
+from ...refusal import read_beside
 from ..cases import PATTERNS, STRUCTURE, each
-from ..gpu import H200
+from ..gpu import H200, measured_rows
 
 BATCH = 25_088
 
@@ -45,7 +44,7 @@ def seconds_of(request, name):
     return sum(stage.seconds for stage in strategy.predict(candidate, request, machine))
 
 
-MEASURED, CHOSEN = json.loads(Path(__file__).with_name("measured_h200.json").read_text(encoding="utf-8")).values()
+MEASURED, CHOSEN = read_beside(__file__, "measured_h200.json").values()
 """Milliseconds of candidates at batch 25088, measured on an H200 (torch 2.11, Triton 3.6), rounds in turn.
 
 Of CHOSEN the planner takes the fastest.
@@ -196,8 +195,6 @@ def test_decode_has_a_candidate_a_tile_which_wisdom_finds_again():
 pytest.importorskip("triton")
 
 
-ROWS = Path(__file__).parents[3] / "docs/results/blr-cuda.jsonl"
-
 FACTORED = ("strided", "tiled", "fused", "decode")
 
 
@@ -205,8 +202,7 @@ FACTORED = ("strided", "tiled", "fused", "decode")
 def rows():
     """The key, the kind and the request of every row, and the measured seconds of its forms."""
     found = []
-    for line in ROWS.read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
+    for row in measured_rows("blr-cuda.jsonl"):
         model, name, kind, n, dtype = row["key"].split()
         n = int(n.removeprefix("n="))
         seconds = {form: one / 1e3 for form, one in row["figures"]["ms"].items()}
