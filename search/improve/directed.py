@@ -15,7 +15,7 @@ from ..flipgraph.gpu.fleet import Fleet, from_many_roots
 from ..flipgraph.policy import LONGEST, Policy, Selection
 from ..runs.bounds import has_halves
 from ..turn_fleet import Stop
-from .events import OnEvent, Walking, ignore
+from .events import OnEvent, Walking
 
 Point = tuple[int, int]
 """The rank and the full products of a scheme."""
@@ -116,7 +116,7 @@ class DirectedWalk:
     walkers: int | None = None
     provenance: Provenance | None = None
     on_find: Callable[[Scheme], None] = lambda scheme: None
-    on_event: OnEvent = ignore
+    on_event: OnEvent = lambda event: None
     stop: Stop = lambda: False
     flips: int = 0
 

@@ -245,13 +245,12 @@ def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntAr
 
 def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, ring: Ring, seed: int) -> Lift:
     """Return the scheme of these coefficients as a lift, if it passes the exact check."""
-    factors, present = [], _present(scheme)
+    present = _present(scheme)
     parts = np.split(numerators, np.cumsum([len(blocks) for blocks in present])[:-1], axis=1)
-    for factor, blocks, part, denominator in zip(scheme.factors, present, parts, denominators.tolist(), strict=True):
-        dense = np.zeros((scheme.rank, factor.blocks), dtype=np.int64)
-        dense[:, blocks] = part
-        factors.append(Factor.from_dense(dense.reshape(scheme.rank, factor.rows, factor.cols), denominator))
-    u, v, w = factors
+    u, v, w = (
+        Factor.from_dense(part[:, None], denominator).relabelled(factor.rows, factor.cols, blocks)
+        for factor, blocks, part, denominator in zip(scheme.factors, present, parts, denominators.tolist(), strict=True)
+    )
     lifted = Scheme(scheme.target, u, v, w, Z if denominators.max() == 1 else ring)
     return certified_lift(scheme, lifted, "Hensel lift", seed)
 

@@ -27,7 +27,7 @@ from ...verify.outcome import Outcome
 from ...verify.program import check_program, scheme_of
 from ..terms.words import HALF_BITS
 from .anneal import polished
-from .linear_maps import PairedMap, ProgramLines, TernaryMap, fits_ternary
+from .linear_maps import PairedMap, ProgramLines, TernaryMap
 
 LARGEST = 8
 """Largest numerator that sharing handles."""
@@ -143,7 +143,7 @@ def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[PairedMap
     for place, transposed in enumerate((False, True)):
         one = np.ascontiguousarray(matrix.T if transposed else matrix)
         found.append((PairedMap(one, seed, index + place), transposed))
-        if fits_ternary(one):
+        if one.shape[1] <= HALF_BITS and (np.abs(one) <= 1).all():
             found.append((TernaryMap(one, seed, index + 2 + place), transposed))
     return found
 

@@ -145,11 +145,6 @@ class TernaryMap:
         return ProgramLines(self._inputs, tuple(lines), tuple(known[word] for word in self._words.tolist()))
 
 
-def fits_ternary(matrix: IntArray) -> bool:
-    """Return whether a map can be a `TernaryMap`."""
-    return matrix.shape[1] <= HALF_BITS and bool((np.abs(matrix) <= 1).all())
-
-
 def _negative(word: int) -> int:
     return (word >> HALF_BITS) | ((word & _MASK) << HALF_BITS)
 

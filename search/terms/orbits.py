@@ -118,10 +118,13 @@ class SymmetricTerms:
         refusal = f"a scheme of {target} is not {relation} under {name}: start the walk elsewhere"
         every = images(target, swaps)
         cubes = mirrored_layout(cubes, every[0])
-        rows = [mirrored_layout(row, image).tolist() for row, image in zip(words, every, strict=True)]
-        first: Callable[[Term], Term] = _turned_first if cls.order > 2 else lambda term: term
-        mirrored = columns([first((a, b, c)) for a, b, c in zip(*rows, strict=True)])
-        found = representatives(mirrored, lambda term: [first(reversed_term(term))], refusal)
+        mirrored = np.stack([mirrored_layout(row, image) for row, image in zip(words, every, strict=True)])
+        terms, backwards = (
+            [min((a, b, c), (b, c, a), (c, a, b)) if cls.order > 2 else (a, b, c) for a, b, c in some.T.tolist()]
+            for some in (mirrored, backward(mirrored))
+        )
+        image_of = dict(zip(terms, backwards, strict=True))
+        found = representatives(columns(terms), lambda term: [image_of[term]], refusal)
         if set(backward(cubes).tolist()) != set(cubes.tolist()):
             raise PlanError(refusal)
         return cls(target, found, cubes, swaps)
@@ -200,12 +203,6 @@ def transposed(words: Words, n: int) -> Words:
     return with_moved_bits(words, ((i * n + j, j * n + i) for i in range(n) for j in range(n)))
 
 
-def reversed_term(term: Term) -> Term:
-    """Return a term with the 64 bits of each factor in reverse order."""
-    a, b, c = (int(f"{word:064b}"[::-1], 2) for word in term)
-    return a, b, c
-
-
 def representatives(words: Words, images: Callable[[Term], Iterable[Term]], refusal: str) -> Words:
     """Return (3, K): one term of each orbit of the terms (3, R), given the images of a term other than itself.
 
@@ -227,12 +224,6 @@ def representatives(words: Words, images: Callable[[Term], Iterable[Term]], refu
 def columns(terms: list[Term]) -> Words:
     """Return terms as words (3, K)."""
     return np.array(terms, dtype=np.uint64).reshape(-1, 3).T.copy()
-
-
-def _turned_first(term: Term) -> Term:
-    """Return the smallest of the three cyclic shifts of a term."""
-    a, b, c = term
-    return min((a, b, c), (b, c, a), (c, a, b))
 
 
 def _naive_orbits(n: int) -> list[Term]:
