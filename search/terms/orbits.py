@@ -164,7 +164,15 @@ class OrbitTerms(SymmetricTerms):
         162.
         """
         n = side(target)
-        found, joined = _naive_orbits(n), []
+        entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
+        found = [  # the orbits that are no cubes
+            (entry[i][j], entry[j][k], entry[k][i])
+            for i in range(n)
+            for j in range(i, n)
+            for k in range(i, n)
+            if (i, j) <= (j, k) and (i, j) < (k, i)
+        ]
+        joined = []
         outer = [(i, n - 1 - i) for i in range((n + 1) // 2)]
         for i, j in NEIGHBOURS_OF_6 if reversible and n == 6 else outer:
             a, b = 1 << (i * (n + 1)), 1 << (j * (n + 1))
@@ -224,15 +232,3 @@ def representatives(words: Words, images: Callable[[Term], Iterable[Term]], refu
 def columns(terms: list[Term]) -> Words:
     """Return terms as words (3, K)."""
     return np.array(terms, dtype=np.uint64).reshape(-1, 3).T.copy()
-
-
-def _naive_orbits(n: int) -> list[Term]:
-    """Return the orbits of the naive scheme that are no cubes."""
-    entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
-    return [
-        (entry[i][j], entry[j][k], entry[k][i])
-        for i in range(n)
-        for j in range(i, n)
-        for k in range(i, n)
-        if (i, j) <= (j, k) and (i, j) < (k, i)
-    ]
