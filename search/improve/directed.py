@@ -43,13 +43,11 @@ current schemes of walkers with a rank of the front."""
 STEPS, TWIN_STEPS = 200_000, 2_000
 """Steps of a launch on a GPU (half a second at most), and of the twin on a processor."""
 
-PLUS_AFTER, MARGINS, CHANCES, EVERY = (
-    (10_000, 20_000, 50_000, 100_000),
-    (2, 3, 4, 6),
-    (0.1, 0.15, 0.3, 0.5),
-    (0, 6, 12, 25),
-)
-"""Values from which the policy of a turn is drawn: none was best for all targets."""
+PLUS_AFTER = (10_000, 20_000, 50_000, 100_000)
+MARGINS = (2, 3, 4, 6)
+CHANCES = (0.1, 0.15, 0.3, 0.5)
+EVERY = (0, 6, 12, 25)
+"""Values from which the policy of a turn is drawn, with the three above: none was best for all targets."""
 
 
 class Front:

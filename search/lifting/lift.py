@@ -224,8 +224,7 @@ def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:
 def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntArray] | None:
     """Return numerators (R, a + b + c) and denominators (3,) of the factors whose residues are x, or None."""
     modulus = prime ** DEPTHS[prime]
-    numerators = np.zeros_like(x)
-    denominators = np.zeros_like(x)
+    numerators, denominators = np.zeros((2, *x.shape), dtype=np.int64)
     for q in range(1, _BOUND):
         if q % prime == 0:
             continue
@@ -263,11 +262,8 @@ def certified_lift(origin: Scheme, lifted: Scheme, relation: str, seed: int | No
     before, steps = origin.provenance.steps, tuple[Step, ...]()
     if before and seed is not None:
         values = (("ring", lifted.ring.name), *((("seed", str(seed)),) if seed else ()))
-        steps = (
-            *before[:-1],
-            dataclasses.replace(before[-1], makes=origin.digest),
-            Step("lift", (origin.digest,), values),
-        )
+        last = dataclasses.replace(before[-1], makes=origin.digest)
+        steps = (*before[:-1], last, Step("lift", (origin.digest,), values))
     provenance = dataclasses.replace(
         origin.provenance, kind="search", parents=(origin.digest,), relation=relation, steps=steps
     )

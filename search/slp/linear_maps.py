@@ -16,8 +16,6 @@ from ..terms.words import HALF_BITS
 Terms = tuple[tuple[int, int], ...]
 """(coefficient, value) pairs."""
 
-_MASK = (1 << HALF_BITS) - 1
-
 
 @dataclass(frozen=True)
 class ProgramLines:
@@ -146,7 +144,8 @@ class TernaryMap:
 
 
 def _negative(word: int) -> int:
-    return (word >> HALF_BITS) | ((word & _MASK) << HALF_BITS)
+    minus, plus = divmod(word, 1 << HALF_BITS)
+    return (plus << HALF_BITS) | minus
 
 
 @lru_cache(maxsize=16)
