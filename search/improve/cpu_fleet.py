@@ -106,20 +106,23 @@ class CpuFleet(TurnFleet):
         return _Walk(walker, terms.rank, patience, walker.rank)
 
     def _look_at(self, one: _Walk, steps: int) -> None:
-        """Store the scheme of a walk that is below all others, or that ends below its start.
-
-        It takes a free place, else that of a random found one of the highest rank, unless all have lower ranks.
-        """
+        """Store the scheme of a walk that is below all others, or that ends below its start."""
         rank = one.walker.rank
         one.idle = 0 if rank < one.lowest else one.idle + steps
         if (rank < one.lowest and rank < self.score.min()) or (one.idle >= one.patience and rank < one.start):
-            place, found = len(self._terms), self.score[self._starts :]
-            if place == self.walkers and found.max() >= rank:
-                place = self._starts + int(self._rng.choice(np.flatnonzero(found == found.max())))
-            if place < self.walkers:
+            place = self._place(rank)
+            if place >= 0:
                 self._terms[place : place + 1] = [one.walker.terms()]  # appended if the place is a new one
                 self.score[place], self._fresh[place] = rank, True
         one.lowest = rank
+
+    def _place(self, rank: int) -> int:
+        """Return a place for a scheme: a free one, or that of a random find of the highest rank; -1 if all are lower."""
+        if len(self._terms) < self.walkers:
+            return len(self._terms)
+        found = self.score[self._starts :]
+        worst = np.flatnonzero(found == found.max())
+        return self._starts + int(self._rng.choice(worst)) if found.max() >= rank else -1
 
     def ranks(self) -> IntArray:
         """Return (walkers,): the ranks of the schemes that the last launch stored, EMPTY for the others."""

@@ -46,7 +46,6 @@ MEMORY = 1 << 33
 
 _BOUND = 64
 _LARGEST = 1 << 40
-_SIDES = {"left": 0, "right": 1, "out": 2}
 
 
 @dataclass(frozen=True)
@@ -163,10 +162,8 @@ class _Steps:
         if not self._stages:
             raise PlanError(f"the equations of {scheme!r} do not fit: a lift decomposes at most {MEMORY >> 30} GB")
         self._system = self._decomposed(*self._stages[0])
-        free = np.ones(len(self._odd), dtype=bool)
         pivots = self._system.pivots[: self._system.rank]
-        free[pivots[pivots < len(self._odd)]] = False
-        self._free = self._odd[free]
+        self._free = np.delete(self._odd, pivots[pivots < len(self._odd)])
 
     def run(self, rng: np.random.Generator | None) -> tuple[int, int, IntArray]:
         """Return the outcome, the step and the coefficients (R, a + b + c); `rng` draws the signs of free entries."""
@@ -215,7 +212,7 @@ def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:
     parts = [np.ones((scheme.rank, len(blocks)), dtype=bool) for blocks in present]
     for r, kind in enumerate(product_kinds(scheme)):
         if kind is not ProductKind.FULL:
-            side = _SIDES[kind.side]
+            side = ("left", "right", "out").index(kind.side)
             wanted = Kind.UPPER if kind.of_upper else Kind.LOWER
             parts[side][r] = scheme.target.kind_arrays[side].ravel()[present[side]] == wanted
     return np.concatenate(parts, axis=1)
