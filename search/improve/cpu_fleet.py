@@ -117,7 +117,7 @@ class CpuFleet(TurnFleet):
         one.lowest = rank
 
     def _place(self, rank: int) -> int:
-        """Return a place for a scheme: a free one, or that of a random find of the highest rank; -1 if all are lower."""
+        """Return a place: a free one, or that of a random find of the highest rank; -1 if all have lower ranks."""
         if len(self._terms) < self.walkers:
             return len(self._terms)
         found = self.score[self._starts :]
