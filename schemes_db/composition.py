@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import permutations
+from itertools import permutations, product
 
 from ..errors import TargetError
 from .algebra import naive, permute, tensor
@@ -117,11 +117,9 @@ def _table(size: int, lowest: tuple[tuple[Shape, int], ...], ring: str) -> IntAr
 def _ways(key: Shape) -> Iterator[tuple[str, tuple[Shape, Shape]]]:
     """All products and sums of two smaller sizes that make a size."""
     factors = [[(d, size // d) for d in range(1, size + 1) if size % d == 0] for size in key]
-    for m, p in factors[0]:
-        for k, q in factors[1]:
-            for n, r in factors[2]:
-                if (m, k, n) != (1, 1, 1) and (p, q, r) != (1, 1, 1):
-                    yield "product", ((m, k, n), (p, q, r))
+    for (m, p), (k, q), (n, r) in product(*factors):
+        if (m, k, n) != (1, 1, 1) and (p, q, r) != (1, 1, 1):
+            yield "product", ((m, k, n), (p, q, r))
     for position, axis in enumerate(AXES):
         for cut in range(1, key[position] // 2 + 1):
             first, second = list(key), list(key)

@@ -101,7 +101,10 @@ def growth_factor(scheme: Scheme) -> float:
     Source: Ballard, Benson, Druinsky, Lipshitz, Schwartz, "Improving the numerical stability of
     fast matrix multiplication" (2016), the quantity e_max; 12 for Strassen, 18 for Winograd.
     """
-    sizes = [_absolute_sums(factor) / factor.denominator for factor in (scheme.u, scheme.v)]
+    sizes = [
+        np.bincount(factor.product, weights=_magnitudes(factor), minlength=factor.rank) / factor.denominator
+        for factor in (scheme.u, scheme.v)
+    ]
     weights = _magnitudes(scheme.w) / scheme.w.denominator * (sizes[0] * sizes[1])[scheme.w.product]
     return float(np.bincount(scheme.w.indices, weights=weights).max()) if scheme.w.nnz else 0.0
 
@@ -140,13 +143,6 @@ def _roundings(coefficient: Coefficient) -> int:
     if value.denominator & (value.denominator - 1):
         return 2
     return int(abs(value.numerator).bit_count() > 1)
-
-
-def _absolute_sums(factor: Factor) -> FloatArray:
-    sums: FloatArray = np.bincount(factor.product, weights=_magnitudes(factor), minlength=factor.rank).astype(
-        np.float64
-    )
-    return sums
 
 
 def _magnitudes(factor: Factor) -> FloatArray:

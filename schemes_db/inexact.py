@@ -48,7 +48,7 @@ class Inexact:
         return bool(self.terms)
 
     def __mul__(self, other: Coefficient) -> Inexact:
-        products = [(p + q, _times(x, y)) for p, x in self.terms for q, y in inexact(other).terms]
+        products = [(p + q, x * y) for p, x in self.terms for q, y in inexact(other).terms]
         return _collected(products)
 
     def __add__(self, other: Coefficient) -> Inexact:
@@ -69,17 +69,11 @@ class Inexact:
         return Inexact(((-power, 1 / value),))
 
 
-def _times(x: Fraction | complex, y: Fraction | complex) -> Fraction | complex:
-    return x * y if isinstance(x, Fraction) and isinstance(y, Fraction) else complex(x) * complex(y)
-
-
 def _collected(terms: list[tuple[int, Fraction | complex]]) -> Inexact:
     """The sum of terms, those of one power added up."""
     total: dict[int, Fraction | complex] = {}
     for power, value in terms:
-        old = total.get(power, Fraction(0))
-        exact = isinstance(old, Fraction) and isinstance(value, Fraction)
-        total[power] = old + value if exact else complex(old) + complex(value)
+        total[power] = total.get(power, Fraction(0)) + value
     return Inexact(tuple(sorted((power, value) for power, value in total.items() if value)))
 
 

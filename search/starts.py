@@ -76,8 +76,7 @@ def mask_start(target: Target, ring: Ring) -> Scheme | None:
         whole = build(part, target.shape, lambda name: catalog.find(name)[0])
     found = restricted(whole, target)
     if ring.characteristic == 2:
-        flat = found.over_z2()
-        found = flat if flat is not None else found
+        found = found.over_z2() or found
     certify(found)
     return found if score_of("cost", found) < score_of("cost", naive(target)) else None
 

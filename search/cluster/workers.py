@@ -75,19 +75,16 @@ class Worker:
             except (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError):
                 self.deaths += 1
                 self._repeat()
+        method, args = self._pending
+        name = args[0] if method in ("change", "ask") else method
         raise WorkerLostError(
-            f"a worker died {DEATHS} times in one call ({self._name}): its node may be out of memory; "
+            f"a worker died {DEATHS} times in one call ({name}): its node may be out of memory; "
             "the run is kept up to its last checkpoint"
         )
 
     def remember(self, arrays: Arrays) -> None:
         """Store a snapshot as the state that a replacement starts from."""
         self._journal = [self._journal[0], ("change", ("take_arrays", arrays))]
-
-    @property
-    def _name(self) -> str:
-        method, args = self._pending
-        return str(args[0]) if method in ("change", "ask") else method
 
     def turn(self, args: tuple[Any, ...]) -> Any:
         """Start a turn of an improvement; return the stream of its reports."""

@@ -25,6 +25,9 @@ from .solver import OnTick, solved
 
 MAX_PRODUCTS = 600
 
+HALVES = ({Kind.LOWER}, {Kind.UPPER})
+"""The kinds of blocks of a factor that makes a product a half one."""
+
 
 @dataclass(frozen=True)
 class Recombined:
@@ -126,7 +129,7 @@ class _Model:
                 model.add(sum(sign * self._w[p, k] for p, sign in users) == wanted.get((i, j, k), 0))
         weights: list[Any] = []
         for p, (left, right) in enumerate(products):
-            if _half(left, kinds[0]) or _half(right, kinds[1]):
+            if any({*grid[row != 0].tolist()} in HALVES for row, grid in ((left, kinds[0]), (right, kinds[1]))):
                 weights.append(self._use[p])
                 continue
             halves = []
@@ -169,9 +172,3 @@ class _Model:
         parts = [*(np.array([self._products[p][side] for p in chosen]) for side in (0, 1)), w[chosen]]
         u, v, w = (part.reshape(-1, *grid.shape) for part, grid in zip(parts, grids, strict=True))
         return Scheme.from_arrays(self.target, u, v, w, provenance=provenance)
-
-
-def _half(row: IntArray, kinds: IntArray) -> bool:
-    """Return whether a combination uses only lower or only upper half blocks."""
-    touched = set(kinds[np.flatnonzero(row)].tolist())
-    return touched in ({int(Kind.LOWER)}, {int(Kind.UPPER)})

@@ -26,7 +26,7 @@ def solved(model: Any, *, seconds: float, seed: int, on_tick: OnTick = lambda te
         on_tick: called several times a second with the seconds so far, the best objective and its bound.
 
     Raises:
-        KeyboardInterrupt: interrupted before a solution was found.
+        KeyboardInterrupt: interrupted before a solution was found, or the solver has not ended after PATIENCE.
     """
     from ortools.sat.python import cp_model
 
@@ -60,8 +60,12 @@ def solved(model: Any, *, seconds: float, seed: int, on_tick: OnTick = lambda te
             bound = f", bound {state['bound']}" if model.has_objective() else ""
             on_tick(f"{time.perf_counter() - begin:.0f} s: best solution {state['best']}{bound}")
     except KeyboardInterrupt:
-        interrupted = True
-        _stop(solver, thread)
+        interrupted, end = True, time.perf_counter() + PATIENCE
+        while thread.is_alive():  # a solver that is still starting misses the first request
+            if time.perf_counter() > end:
+                raise
+            solver.stop_search()
+            thread.join(0.05)
     if "error" in state:
         raise state["error"]
     words: dict[Any, str] = {cp_model.OPTIMAL: "optimal", cp_model.FEASIBLE: "found", cp_model.INFEASIBLE: "infeasible"}
@@ -69,17 +73,3 @@ def solved(model: Any, *, seconds: float, seed: int, on_tick: OnTick = lambda te
     if interrupted and word not in ("optimal", "found"):
         raise KeyboardInterrupt
     return solver, word, interrupted
-
-
-def _stop(solver: Any, thread: Thread) -> None:
-    """Ask a solver to end until it does; one that is still starting misses the first request.
-
-    Raises:
-        KeyboardInterrupt: it has not ended after PATIENCE.
-    """
-    end = time.perf_counter() + PATIENCE
-    while thread.is_alive():
-        if time.perf_counter() > end:
-            raise KeyboardInterrupt
-        solver.stop_search()
-        thread.join(0.05)

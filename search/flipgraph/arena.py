@@ -204,8 +204,7 @@ def split(start: SchemeTerms, kept: int) -> tuple[SchemeTerms, SchemeTerms]:
     """
     if not 0 <= kept < max(start.rank, 1):
         raise PlanError(f"{kept} terms of {start.rank} can't be kept: none would be left to walk on")
-    parts = (start.words[:, :kept].copy(), start.words[:, kept:].copy())
-    first, rest = (type(start)(start.target, part) for part in parts)
+    first, rest = (type(start)(start.target, part.copy()) for part in np.split(start.words, [kept], axis=1))
     return first, rest
 
 

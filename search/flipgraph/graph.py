@@ -127,8 +127,7 @@ def flip_graph(schemes: list[Scheme], *, radius: int = 2, limit: int = 20_000, o
         for vertex in layer:
             own, results = numbers[vertex], list(flips(vertex))
             near = {one for one in results if len(one) == len(vertex)} - {vertex}
-            reductions = sum(len(one) < len(vertex) for one in results)
-            graph.nodes[own]["neighbours"], graph.nodes[own]["reductions"] = len(near), reductions
+            graph.nodes[own].update(neighbours=len(near), reductions=sum(len(one) < len(vertex) for one in results))
             for flipped in sorted(near, key=sorted):
                 if flipped in numbers:
                     graph.add_edge(own, numbers[flipped])

@@ -79,7 +79,7 @@ def _bases(
         kept = _heaviest(right[np.isin(left, rows)], right, shape[1], rng, noise)
         pairs = int((np.isin(left, rows) & np.isin(right, kept)).sum())
         if pairs <= before:
-            return pairs, _columns(rows, shape[0]), _columns(kept, shape[1])
+            return pairs, (rows >> np.arange(shape[0])[:, None]) & 1, (kept >> np.arange(shape[1])[:, None]) & 1
         before = pairs
 
 
@@ -95,8 +95,3 @@ def _heaviest(wanted: IntArray, others: IntArray, size: int, rng: np.random.Gene
     rest = np.concatenate([rng.permutation(others), rng.integers(1, 1 << size, 2 * size), units])
     every = np.concatenate([words[order], rest])
     return np.sort(every[first_independent(every.tolist())])
-
-
-def _columns(words: IntArray, size: int) -> IntArray:
-    columns: IntArray = (words[None, :] >> np.arange(size)[:, None]) & 1
-    return columns

@@ -82,10 +82,7 @@ def symmetric_starts(shape: Shape, stored: Callable[[Shape], Sequence[Scheme]], 
         return memo[wanted]
 
     def given(wanted: Shape) -> list[Start]:
-        return [start_of(scheme) for scheme in stored(wanted) if is_invariant(scheme)]
-
-    def start_of(scheme: Scheme) -> Start:
-        return Start(scheme.rank, lambda: scheme)
+        return [Start(one.rank, partial(oriented, one, wanted)) for one in stored(wanted) if is_invariant(one)]
 
     wanted = in_order(shape)
     made = sorted([*given(wanted), *_compositions(wanted, known)], key=lambda one: one.rank)

@@ -19,7 +19,7 @@ from ...schemes_db.uneven import Shape
 from ...verify import certify
 from ..lifting.lift import lift
 from ..lifting.ternary import after_flips
-from .events import Kept, OnEvent, ignore
+from .events import Kept, OnEvent
 
 POOL = 64
 """Maximum number of schemes of the lowest rank of a format that are stored as starts."""
@@ -126,7 +126,7 @@ class CatalogueUpdater(CatalogueView, BackgroundTasks):
         self,
         over: Ring,
         jobs: int,
-        on_event: OnEvent = ignore,
+        on_event: OnEvent = lambda event: None,
         on_start: Callable[[Scheme], None] = lambda scheme: None,
     ) -> None:
         BackgroundTasks.__init__(self, jobs)

@@ -111,19 +111,13 @@ class CpuFleet(TurnFleet):
         one.idle = 0 if rank < one.lowest else one.idle + steps
         if (rank < one.lowest and rank < self.score.min()) or (one.idle >= one.patience and rank < one.start):
             place = self._place(rank)
-            if place == len(self._terms):
-                self._terms.append(one.walker.terms())
-            elif place >= 0:
-                self._terms[place] = one.walker.terms()
             if place >= 0:
+                self._terms[place : place + 1] = [one.walker.terms()]  # appended if the place is a new one
                 self.score[place], self._fresh[place] = rank, True
         one.lowest = rank
 
     def _place(self, rank: int) -> int:
-        """Return the place of a new scheme: a free one, else that of a random found one of the highest rank.
-
-        -1 if all have lower ranks.
-        """
+        """Return a place: a free one, or that of a random find of the highest rank; -1 if all have lower ranks."""
         if len(self._terms) < self.walkers:
             return len(self._terms)
         found = self.score[self._starts :]

@@ -261,7 +261,9 @@ class Descents:
             found: list[Scheme] = []
             for scheme in modulo_2(self._updater.pool(shape, composed=False)):
                 if len(found) < COPIES:
-                    found += self._invariant(scheme)
+                    if scheme.digest not in self._copies:  # they are made once
+                        self._copies[scheme.digest] = invariant_copies(scheme, np.random.default_rng(self._seed))
+                    found += self._copies[scheme.digest]
             return found
 
         return [
@@ -270,12 +272,6 @@ class Descents:
             else Route(name, [pack_start(SYMMETRIC[name], target).to_scheme()])
             for name in symmetric_routes(target)
         ]
-
-    def _invariant(self, scheme: Scheme) -> list[Scheme]:
-        """Return the copies of a scheme that are invariant under reversal; they are made once."""
-        if scheme.digest not in self._copies:
-            self._copies[scheme.digest] = invariant_copies(scheme, np.random.default_rng(self._seed))
-        return self._copies[scheme.digest]
 
     def _gpu_fleet(self, starts: list[Scheme], policy: Policy, seed: int, walk: str) -> Fleet:
         device = "cpu" if self._device == "twin" else self._device

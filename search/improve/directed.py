@@ -15,7 +15,7 @@ from ..flipgraph.gpu.fleet import Fleet, from_many_roots
 from ..flipgraph.policy import LONGEST, Policy, Selection
 from ..runs.bounds import has_halves
 from ..turn_fleet import Stop
-from .events import OnEvent, Walking, ignore
+from .events import OnEvent, Walking
 
 Point = tuple[int, int]
 """The rank and the full products of a scheme."""
@@ -43,13 +43,11 @@ current schemes of walkers with a rank of the front."""
 STEPS, TWIN_STEPS = 200_000, 2_000
 """Steps of a launch on a GPU (half a second at most), and of the twin on a processor."""
 
-PLUS_AFTER, MARGINS, CHANCES, EVERY = (
-    (10_000, 20_000, 50_000, 100_000),
-    (2, 3, 4, 6),
-    (0.1, 0.15, 0.3, 0.5),
-    (0, 6, 12, 25),
-)
-"""Values from which the policy of a turn is drawn: none was best for all targets."""
+PLUS_AFTER = (10_000, 20_000, 50_000, 100_000)
+MARGINS = (2, 3, 4, 6)
+CHANCES = (0.1, 0.15, 0.3, 0.5)
+EVERY = (0, 6, 12, 25)
+"""Values from which the policy of a turn is drawn, with the three above: none was best for all targets."""
 
 
 class Front:
@@ -116,7 +114,7 @@ class DirectedWalk:
     walkers: int | None = None
     provenance: Provenance | None = None
     on_find: Callable[[Scheme], None] = lambda scheme: None
-    on_event: OnEvent = ignore
+    on_event: OnEvent = lambda event: None
     stop: Stop = lambda: False
     flips: int = 0
 

@@ -53,15 +53,11 @@ Event = Kept | TurnBegun | Walking | Exhausted
 OnEvent = Callable[[Event], None]
 
 
-def ignore(event: Event) -> None:
-    """Ignore an event."""
-
-
 class Control(NamedTuple):
     """An improvement: its settings and threads, what watches it, ends it if True, and keeps its starts."""
 
     config: ImproveConfig
     jobs: int = 1
-    on_event: OnEvent = ignore
+    on_event: OnEvent = lambda event: None
     stop: Stop = lambda: False
     on_start: Callable[[Scheme], None] = lambda scheme: None

@@ -121,7 +121,7 @@ class GeneralImprovement:
             taken[gap.target.name] += 1
         if self._pool is None:
             ((gap, tried),) = chosen
-            self._record(gap, self._descents.turn(gap, tried, seconds, self._history.of(gap.target.name), longest))
+            self._record(gap, self._descents.turn(gap, tried, seconds, self._history, longest))
         else:
             self._pool.run_turns(
                 [self._task(gap, tried, seconds) for gap, tried in chosen],
@@ -148,7 +148,7 @@ class GeneralImprovement:
         """Return the arguments of a turn on a worker, which starts from the schemes that this process sends."""
         pools = {shape: self.updater.pool(shape) for shape in neighbourhood(in_order(gap.target.shape))}
         self._on_event(TurnBegun(gap.target.name, f"{gap.target}: turn {tried + 1} on a worker"))
-        return gap, tried, seconds, self._config, self.updater.ranks, pools, self._history.of(gap.target.name).turns
+        return gap, tried, seconds, self._config, self.updater.ranks, pools, self._history.here(gap)
 
     def _reported(self, gap: Gap, report: Report) -> None:
         """Take up the report of a worker: text, and every scheme in it is certified again before it is stored."""

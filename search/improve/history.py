@@ -113,23 +113,19 @@ class History:
     def __init__(self, turns: Iterable[RunRecord] = ()) -> None:
         self.turns = list(turns)
 
-    def of(self, target: str) -> History:
-        """Return the turns on one format."""
-        return History(turn for turn in self.turns if turn.target == target)
-
-    def _here(self, gap: Gap) -> list[RunRecord]:
+    def here(self, gap: Gap) -> list[RunRecord]:
         """Return the turns on a format at its current rank."""
         return [one for one in self.turns if one.target == gap.target.name and one.rank == gap.rank]
 
     def worth(self, gap: Gap) -> float:
         """Return the expected gain of a turn on a format, relative to its size."""
-        here = self._here(gap)
+        here = self.here(gap)
         minutes = sum(one.seconds for one in here) / MINUTE
         return gap.priority * (1 + sum(map(gain, here))) / (1 + minutes)
 
     def dead(self, gap: Gap, route: str, start: int) -> bool:
         """Return whether a route that starts at a rank is a dead end: turns from no higher rank failed for DEAD_END."""
-        tried = [one for one in self._here(gap) if one.route == route and one.start <= start]
+        tried = [one for one in self.here(gap) if one.route == route and one.start <= start]
         return sum(one.seconds for one in tried if one.reached >= one.rank) >= DEAD_END
 
     def choose(self, gap: Gap, starts: Mapping[str, int], variants: Iterable[str] = VARIANTS) -> Choice | None:
@@ -137,7 +133,7 @@ class History:
 
         None if all routes are dead ends.
         """
-        here = self._here(gap)
+        here = self.here(gap)
         alive = [route for route, start in starts.items() if not self.dead(gap, route, start)]
         if not alive:
             return None

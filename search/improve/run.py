@@ -15,7 +15,7 @@ from ...schemes_db import Scheme, Target, Z, parse_ring, parse_target
 from ..cluster.engine import engine_on
 from ..turn_fleet import Stop
 from .catalogue import CatalogueUpdater
-from .events import Control, Event, Kept, OnEvent, ignore
+from .events import Control, Event, Kept, OnEvent
 from .folder import ImproveConfig, ImproveFolder, ImproveState
 from .gaps import Gap
 from .general import GeneralImprovement, formats_of
@@ -117,7 +117,7 @@ def improve(
     *,
     jobs: int = 1,
     out: str | Path | None = None,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = lambda event: None,
     stop: Stop = lambda: False,
     **settings: Any,
 ) -> Improved:
@@ -158,7 +158,7 @@ def resume_improvement(
     address: str = "",
     workers: int = 0,
     jobs: int = 1,
-    on_event: OnEvent = ignore,
+    on_event: OnEvent = lambda event: None,
     stop: Stop = lambda: False,
 ) -> Improved:
     """Continue the improvement in a folder: its turns, starts and time, or a new limit of the total time.

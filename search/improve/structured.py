@@ -18,7 +18,7 @@ from ...version import __version__
 from ..format_moves.corners import bordered
 from ..lifting.lift import lift
 from .catalogue import BackgroundTasks
-from .events import Control, Kept, OnEvent, ignore
+from .events import Control, Kept, OnEvent
 from .neighbours import modulo_2
 
 LIFTS = 40
@@ -32,7 +32,7 @@ class FrontUpdater(BackgroundTasks):
     every later one over Z with fewer additions.
     """
 
-    def __init__(self, targets: Sequence[Target], ring: str, jobs: int, on_event: OnEvent = ignore) -> None:
+    def __init__(self, targets: Sequence[Target], ring: str, jobs: int, on_event: OnEvent = lambda event: None) -> None:
         if ring not in (Z.name, Z2.name):
             raise PlanError(f"directed walks find schemes over Z2 and Z, not over {ring}")
         super().__init__(jobs)

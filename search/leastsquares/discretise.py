@@ -31,6 +31,9 @@ Rationals = npt.NDArray[Any]
 
 LARGEST_DENOMINATOR = 24
 
+_rounded = np.vectorize(lambda entry: Fraction(entry).limit_denominator(LARGEST_DENOMINATOR), otypes=[object])
+"""Round entries to small fractions."""
+
 SPARSE_STEPS = 110
 LOG_WEIGHT, WIDE, NARROW = 4e-4, 0.4, 0.02
 """Weight of sum log(1 + (x/e)^2) while a basis becomes sparse, and the first and last e. With a weight of 3e-3 products
@@ -132,8 +135,10 @@ class _Rounding:
         for _ in range(KICKS):
             for values in (FIRST_VALUES, VALUES):
                 self._fix(np.array(values), zeros_first)
-            if self._free.sum() < len(self._x) // 4 and (exact := self._exact()) is not None:
-                return exact
+            if self._free.sum() < len(self._x) // 4:
+                exact = scheme_of(self._target, [_rounded(factor) for factor in self._equations.factors(self._x)])
+                if exact is not None:
+                    return exact
             self._release()
             zeros_first = self._rng.choice((0.4, 1.0))
         return None
@@ -204,14 +209,6 @@ class _Rounding:
             else:
                 damping, growth = damping * growth, 2 * growth
         return x if square < SOLVED else None
-
-    def _exact(self) -> Scheme | None:
-        """Return the scheme of the entries rounded to small fractions, if they solve the equations."""
-        factors = [
-            np.vectorize(lambda value: Fraction(value).limit_denominator(LARGEST_DENOMINATOR), otypes=[object])(factor)
-            for factor in self._equations.factors(self._x)
-        ]
-        return scheme_of(self._target, factors)
 
 
 def scheme_of(target: Target, factors: Sequence[Rationals]) -> Scheme | None:

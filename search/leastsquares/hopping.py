@@ -57,10 +57,18 @@ RIDGES = ((0.03, 0.93), (0.01, 0.9))
 """Ridge and decay after a hop."""
 
 
-class Chains:
-    """A batch of factors x and the state of their descents.
+class Hopping(Checkpointed):
+    """Chains that hop between minima: a batch of factors x and the state of their descents.
 
-    The cost of a chain is |residual|^2 + ridge |x|^2 + PENALTY sum(max(0, |x| - BOUND)^2).
+    The cost of a chain is |residual|^2 + ridge |x|^2 + PENALTY sum(max(0, |x| - BOUND)^2). The same seed gives the same
+    solutions on a processor.
+
+    Args:
+        equations: of a target and a rank.
+        count: the number of chains, B.
+        seed: of all random changes.
+        start: U, V and W (P, blocks) of a scheme of a higher rank, from which every other chain starts, with random
+            products left out; None for random factors only.
 
     Attributes:
         x: (B, size).
@@ -69,13 +77,19 @@ class Chains:
         ridge: (B,); `step` multiplies it by `decay`, and sets it to 0 below RIDGE_FLOOR.
     """
 
+    STATE = ("_base_residuals", "_best", "_before", "_idle", "_age", "_decisions")
+
     ON_DEVICE = ("x", "ridge", "decay", "_damping", "_growth")
     """Arrays of the device from which the rest follows."""
 
-    def __init__(self, equations: Equations, x: Any) -> None:
-        self.equations, self.x = equations, x
-        put, count = equations.arrays.put, len(x)
-        self.ridge, self.decay = put(np.zeros(count)), put(np.ones(count))
+    def __init__(self, equations: Equations, count: int, seed: int, start: Sequence[FloatArray] | None = None) -> None:
+        self.equations, self._count, self._seed, self._start = equations, count, seed, start
+        self._decisions = 0
+        self._base_residuals, self._best, self._before = np.full((3, count), np.inf)
+        self._idle, self._age = np.zeros((2, count), dtype=np.int64)
+        put = equations.arrays.put
+        self.x = self._base = put(self._starts(np.random.default_rng((seed, 0))))
+        self.ridge, self.decay = put(np.full(count, START_RIDGE)), put(np.full(count, START_DECAY))
         self._damping, self._growth = put(np.ones(count)), put(np.full(count, 2.0))
         self._measure()
 
@@ -84,14 +98,6 @@ class Chains:
         self._residual = self.equations.residual(self.x)
         self.residuals = (self._residual**2).sum((1, 2))
         self.costs = self.residuals + self._extra(self.x)
-
-    def restart(self, where: Any, x: Any, ridge: Any, decay: Any, damping: float) -> None:
-        """Send the chains where (B,) is True to x (B, size), with a ridge and its decay (B,)."""
-        select = self.equations.arrays.xp.where
-        self.x = select(where[:, None], x, self.x)
-        self.ridge, self.decay = select(where, ridge, self.ridge), select(where, decay, self.decay)
-        self._damping, self._growth = select(where, damping, self._damping), select(where, 2.0, self._growth)
-        self._measure()
 
     def _excess(self, x: Any) -> Any:
         return (abs(x) - BOUND).clip(0, None)
@@ -129,31 +135,6 @@ class Chains:
         ridge = self.ridge * self.decay
         self.ridge = select(ridge < RIDGE_FLOOR, 0.0, ridge)
         self.costs = self.residuals + self._extra(self.x)
-
-
-class Hopping(Chains, Checkpointed):
-    """Chains that hop between minima. The same seed gives the same solutions on a processor.
-
-    Args:
-        equations: of a target and a rank.
-        count: the number of chains, B.
-        seed: of all random changes.
-        start: U, V and W (P, blocks) of a scheme of a higher rank, from which every other chain starts, with random
-            products left out; None for random factors only.
-    """
-
-    STATE = ("_base_residuals", "_best", "_before", "_idle", "_age", "_decisions")
-
-    def __init__(self, equations: Equations, count: int, seed: int, start: Sequence[FloatArray] | None = None) -> None:
-        self._count, self._seed, self._start = count, seed, start
-        self._decisions = 0
-        self._base_residuals, self._best = np.full((2, count), np.inf)
-        self._idle, self._age = np.zeros((2, count), dtype=np.int64)
-        self._before = np.full(count, np.inf)
-        self.equations = equations
-        self._base = equations.arrays.put(self._starts(np.random.default_rng((seed, 0))))
-        super().__init__(equations, self._base)
-        self._send(np.ones(count, bool), self._base, np.full(count, START_RIDGE), np.full(count, START_DECAY), 1.0)
 
     def advance(self, steps: int) -> list[FloatArray]:
         """Take `steps` steps, rounded up to a multiple of PERIOD; return the solutions (size,) on the way.
@@ -200,8 +181,13 @@ class Hopping(Chains, Checkpointed):
         return found
 
     def _send(self, where: npt.NDArray[np.bool_], x: Any, ridge: FloatArray, decay: FloatArray, damping: float) -> None:
-        put = self.equations.arrays.put
-        self.restart(put(where), x, put(ridge), put(decay), damping)
+        """Send the chains where (B,) is True to x (B, size), with a ridge and its decay (B,)."""
+        put, select = self.equations.arrays.put, self.equations.arrays.xp.where
+        sent = put(where)
+        self.x = select(sent[:, None], x, self.x)
+        self.ridge, self.decay = select(sent, put(ridge), self.ridge), select(sent, put(decay), self.decay)
+        self._damping, self._growth = select(sent, damping, self._damping), select(sent, 2.0, self._growth)
+        self._measure()
         self._age[where], self._before[where] = 0, np.inf
 
     def _starts(self, rng: np.random.Generator) -> FloatArray:

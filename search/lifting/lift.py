@@ -46,7 +46,6 @@ MEMORY = 1 << 33
 
 _BOUND = 64
 _LARGEST = 1 << 40
-_SIDES = {"left": 0, "right": 1, "out": 2}
 
 
 @dataclass(frozen=True)
@@ -163,10 +162,8 @@ class _Steps:
         if not self._stages:
             raise PlanError(f"the equations of {scheme!r} do not fit: a lift decomposes at most {MEMORY >> 30} GB")
         self._system = self._decomposed(*self._stages[0])
-        free = np.ones(len(self._odd), dtype=bool)
         pivots = self._system.pivots[: self._system.rank]
-        free[pivots[pivots < len(self._odd)]] = False
-        self._free = self._odd[free]
+        self._free = np.delete(self._odd, pivots[pivots < len(self._odd)])
 
     def run(self, rng: np.random.Generator | None) -> tuple[int, int, IntArray]:
         """Return the outcome, the step and the coefficients (R, a + b + c); `rng` draws the signs of free entries."""
@@ -215,7 +212,7 @@ def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:
     parts = [np.ones((scheme.rank, len(blocks)), dtype=bool) for blocks in present]
     for r, kind in enumerate(product_kinds(scheme)):
         if kind is not ProductKind.FULL:
-            side = _SIDES[kind.side]
+            side = ("left", "right", "out").index(kind.side)
             wanted = Kind.UPPER if kind.of_upper else Kind.LOWER
             parts[side][r] = scheme.target.kind_arrays[side].ravel()[present[side]] == wanted
     return np.concatenate(parts, axis=1)
@@ -224,8 +221,7 @@ def _allowed(scheme: Scheme, present: list[IntArray]) -> npt.NDArray[np.bool_]:
 def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntArray] | None:
     """Return numerators (R, a + b + c) and denominators (3,) of the factors whose residues are x, or None."""
     modulus = prime ** DEPTHS[prime]
-    numerators = np.zeros_like(x)
-    denominators = np.zeros_like(x)
+    numerators, denominators = np.zeros((2, *x.shape), dtype=np.int64)
     for q in range(1, _BOUND):
         if q % prime == 0:
             continue
@@ -245,13 +241,12 @@ def _rational(x: IntArray, sizes: IntArray, prime: int) -> tuple[IntArray, IntAr
 
 def _certified(scheme: Scheme, numerators: IntArray, denominators: IntArray, ring: Ring, seed: int) -> Lift:
     """Return the scheme of these coefficients as a lift, if it passes the exact check."""
-    factors, present = [], _present(scheme)
+    present = _present(scheme)
     parts = np.split(numerators, np.cumsum([len(blocks) for blocks in present])[:-1], axis=1)
-    for factor, blocks, part, denominator in zip(scheme.factors, present, parts, denominators.tolist(), strict=True):
-        dense = np.zeros((scheme.rank, factor.blocks), dtype=np.int64)
-        dense[:, blocks] = part
-        factors.append(Factor.from_dense(dense.reshape(scheme.rank, factor.rows, factor.cols), denominator))
-    u, v, w = factors
+    u, v, w = (
+        Factor.from_dense(part[:, None], denominator).relabelled(factor.rows, factor.cols, blocks)
+        for factor, blocks, part, denominator in zip(scheme.factors, present, parts, denominators.tolist(), strict=True)
+    )
     lifted = Scheme(scheme.target, u, v, w, Z if denominators.max() == 1 else ring)
     return certified_lift(scheme, lifted, "Hensel lift", seed)
 
@@ -264,11 +259,8 @@ def certified_lift(origin: Scheme, lifted: Scheme, relation: str, seed: int | No
     before, steps = origin.provenance.steps, tuple[Step, ...]()
     if before and seed is not None:
         values = (("ring", lifted.ring.name), *((("seed", str(seed)),) if seed else ()))
-        steps = (
-            *before[:-1],
-            dataclasses.replace(before[-1], makes=origin.digest),
-            Step("lift", (origin.digest,), values),
-        )
+        last = dataclasses.replace(before[-1], makes=origin.digest)
+        steps = (*before[:-1], last, Step("lift", (origin.digest,), values))
     provenance = dataclasses.replace(
         origin.provenance, kind="search", parents=(origin.digest,), relation=relation, steps=steps
     )

@@ -343,13 +343,9 @@ class RunConfig:
             if "selection" in policy:
                 policy["selection"] = Selection(*policy["selection"])
                 check_field_types(Selection, policy["selection"]._asdict())
-            parts = {
-                "policy": policy,
-                "plan": LadderPlan(**data["plan"]) if data["plan"] else None,
-                "ladder": tuple(data["ladder"]),
-            }
+            plan = LadderPlan(**data["plan"]) if data["plan"] else None
             given = {name: value for name, value in data.items() if name != "resolved"}
-            return cls(**{**given, **parts}, start=start)
+            return cls(**{**given, "policy": policy, "plan": plan, "ladder": tuple(data["ladder"])}, start=start)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             if isinstance(error, LcmaError):
                 raise

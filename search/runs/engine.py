@@ -151,9 +151,7 @@ class Threads:
     """The engine of a processor: compiled walks that release the GIL."""
 
     by_format = False
-
-    def setting(self, target: Target, walk: str) -> Setting:
-        return setting_for(target, walk)
+    setting = staticmethod(setting_for)
 
     def start(self, of: Walks, places: str = "") -> ThreadSession:
         if places:
@@ -167,12 +165,10 @@ class Cuda:
     """The engine of NVIDIA GPUs, or of their twin on the processor; numba-cuda is imported only when it starts."""
 
     by_format = True
+    setting = staticmethod(gpu_setting_for)
 
     def __init__(self, *, twin: bool = False) -> None:
         self._twin = twin
-
-    def setting(self, target: Target, walk: str) -> Setting:
-        return gpu_setting_for(target, walk)
 
     def start(self, of: Walks, places: str = "") -> Session:
         from ..flipgraph.gpu.session import CudaSession

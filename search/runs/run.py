@@ -25,11 +25,6 @@ OnEvent = Callable[[Progress], None]
 """Function called after every round with the progress of the run."""
 
 
-def never() -> bool:
-    """Return False: a run that is not stopped from outside."""
-    return False
-
-
 def find(
     target: Target | str,
     *,
@@ -56,7 +51,7 @@ def find(
     jobs: int = 1,
     out: str | Path | None = None,
     on_event: OnEvent | None = None,
-    stop: Stop = never,
+    stop: Stop = lambda: False,
 ) -> Result:
     """Search schemes of rank at most `rank` for a target, by walks over GF(2) or GF(3) and lifts, or over {-1, 0, 1}.
 
@@ -122,7 +117,7 @@ def carry_out(
     jobs: int = 1,
     out: str | Path | None = None,
     on_event: OnEvent | None = None,
-    stop: Stop = never,
+    stop: Stop = lambda: False,
 ) -> Result:
     """Run the search of a configuration; see `find`."""
     state = _run_of(config)  # before the folder is created: a target that fits no walk must not leave one behind
@@ -142,7 +137,7 @@ def resume(
     workers: int = 0,
     jobs: int = 1,
     on_event: OnEvent | None = None,
-    stop: Stop = never,
+    stop: Stop = lambda: False,
 ) -> Result:
     """Continue the run in a folder from its last checkpoint; an interrupted round is repeated.
 

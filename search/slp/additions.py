@@ -27,7 +27,7 @@ from ...verify.outcome import Outcome
 from ...verify.program import check_program, scheme_of
 from ..terms.words import HALF_BITS
 from .anneal import polished
-from .linear_maps import PairedMap, ProgramLines, TernaryMap, fits_ternary
+from .linear_maps import PairedMap, ProgramLines, TernaryMap
 
 LARGEST = 8
 """Largest numerator that sharing handles."""
@@ -123,8 +123,7 @@ def fewest_additions(
         screened.append(fewer_additions(scheme, runs=SCREEN_RUNS, seed=seed))
         if time.perf_counter() - begin > seconds / 2:
             break
-    screened.sort(key=lambda result: result.count)
-    finalists = screened[:FINALISTS]
+    finalists = sorted(screened, key=lambda result: result.count)[:FINALISTS]
     rest = max(0.0, seconds - (time.perf_counter() - begin)) / len(finalists)
     longer = []
     for result in finalists:
@@ -143,7 +142,7 @@ def _minimisers(matrix: IntArray, seed: int, index: int) -> list[tuple[PairedMap
     for place, transposed in enumerate((False, True)):
         one = np.ascontiguousarray(matrix.T if transposed else matrix)
         found.append((PairedMap(one, seed, index + place), transposed))
-        if fits_ternary(one):
+        if one.shape[1] <= HALF_BITS and (np.abs(one) <= 1).all():
             found.append((TernaryMap(one, seed, index + 2 + place), transposed))
     return found
 
@@ -171,10 +170,9 @@ def _program(scheme: Scheme, maps: list[ProgramLines]) -> Program:
         ids = {block: value_of(Load, operand, divmod(block, cols)) for block in used}
         append(lines, ids)
         signed: dict[tuple[int, int], int] = {}
-        for coefficient, value in lines.outputs:
-            if (coefficient, value) not in signed:
-                same = coefficient == 1
-                signed[coefficient, value] = ids[value] if same else value_of(Lin, ((coefficient, ids[value]),))
+        for coefficient, value in dict.fromkeys(lines.outputs):
+            same = coefficient == 1
+            signed[coefficient, value] = ids[value] if same else value_of(Lin, ((coefficient, ids[value]),))
         sides.append([signed[term] for term in lines.outputs])
     ids = {r: value_of(Product, sides[0][r], sides[1][r], kind) for r, kind in enumerate(product_kinds(scheme))}
     append(maps[2], ids)

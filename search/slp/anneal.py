@@ -21,6 +21,7 @@ from ..flipgraph.policy import Policy
 from ..seeds import splitmix
 from ..terms.ternary import TernaryTerms
 from ..terms.ternary_words import packed, unpacked
+from .linear_maps import TernaryMap
 
 WALKS = 4
 """Walks of a round, for any number of jobs."""
@@ -108,8 +109,6 @@ def _cooled(terms: TernaryTerms, state: int, steps: int) -> TernaryTerms:
 
 def _careful(terms: TernaryTerms, seed: int) -> int:
     """Return the additions of a scheme, by many runs of sharing, up to a constant of target and rank."""
-    from .linear_maps import TernaryMap
-
     total = 0
     for f, factor in enumerate(terms.dense()):
         one = TernaryMap(factor, seed, f)

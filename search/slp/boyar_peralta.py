@@ -73,9 +73,7 @@ _STAMP, _VALUES, _PENDING, _READY, _FILLED, _CHOICES = range(6)
 def make_sums(rows: int, inputs: int) -> Sums:
     """Allocate memory for maps of up to `rows` rows on up to `inputs` inputs, at most 32."""
     most = inputs + rows * inputs + 1
-    size = 1 << 10
-    while size < min((inputs + 2 * rows) ** 2, 1 << 18):
-        size *= 2
+    size = 1 << min(max(((inputs + 2 * rows) ** 2 - 1).bit_length(), 10), 18)
 
     def ints(*shape: int) -> Ints:
         return np.zeros(shape, dtype=np.int32)

@@ -16,8 +16,6 @@ from ..terms.words import HALF_BITS
 Terms = tuple[tuple[int, int], ...]
 """(coefficient, value) pairs."""
 
-_MASK = (1 << HALF_BITS) - 1
-
 
 @dataclass(frozen=True)
 class ProgramLines:
@@ -145,13 +143,9 @@ class TernaryMap:
         return ProgramLines(self._inputs, tuple(lines), tuple(known[word] for word in self._words.tolist()))
 
 
-def fits_ternary(matrix: IntArray) -> bool:
-    """Return whether a map can be a `TernaryMap`."""
-    return matrix.shape[1] <= HALF_BITS and bool((np.abs(matrix) <= 1).all())
-
-
 def _negative(word: int) -> int:
-    return (word >> HALF_BITS) | ((word & _MASK) << HALF_BITS)
+    minus, plus = divmod(word, 1 << HALF_BITS)
+    return (plus << HALF_BITS) | minus
 
 
 @lru_cache(maxsize=16)

@@ -118,10 +118,13 @@ class SymmetricTerms:
         refusal = f"a scheme of {target} is not {relation} under {name}: start the walk elsewhere"
         every = images(target, swaps)
         cubes = mirrored_layout(cubes, every[0])
-        rows = [mirrored_layout(row, image).tolist() for row, image in zip(words, every, strict=True)]
-        first: Callable[[Term], Term] = _turned_first if cls.order > 2 else lambda term: term
-        mirrored = columns([first((a, b, c)) for a, b, c in zip(*rows, strict=True)])
-        found = representatives(mirrored, lambda term: [first(reversed_term(term))], refusal)
+        mirrored = np.stack([mirrored_layout(row, image) for row, image in zip(words, every, strict=True)])
+        terms, backwards = (
+            [min((a, b, c), (b, c, a), (c, a, b)) if cls.order > 2 else (a, b, c) for a, b, c in some.T.tolist()]
+            for some in (mirrored, backward(mirrored))
+        )
+        image_of = dict(zip(terms, backwards, strict=True))
+        found = representatives(columns(terms), lambda term: [image_of[term]], refusal)
         if set(backward(cubes).tolist()) != set(cubes.tolist()):
             raise PlanError(refusal)
         return cls(target, found, cubes, swaps)
@@ -161,7 +164,15 @@ class OrbitTerms(SymmetricTerms):
         162.
         """
         n = side(target)
-        found, joined = _naive_orbits(n), []
+        entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
+        found = [  # the orbits that are no cubes
+            (entry[i][j], entry[j][k], entry[k][i])
+            for i in range(n)
+            for j in range(i, n)
+            for k in range(i, n)
+            if (i, j) <= (j, k) and (i, j) < (k, i)
+        ]
+        joined = []
         outer = [(i, n - 1 - i) for i in range((n + 1) // 2)]
         for i, j in NEIGHBOURS_OF_6 if reversible and n == 6 else outer:
             a, b = 1 << (i * (n + 1)), 1 << (j * (n + 1))
@@ -200,12 +211,6 @@ def transposed(words: Words, n: int) -> Words:
     return with_moved_bits(words, ((i * n + j, j * n + i) for i in range(n) for j in range(n)))
 
 
-def reversed_term(term: Term) -> Term:
-    """Return a term with the 64 bits of each factor in reverse order."""
-    a, b, c = (int(f"{word:064b}"[::-1], 2) for word in term)
-    return a, b, c
-
-
 def representatives(words: Words, images: Callable[[Term], Iterable[Term]], refusal: str) -> Words:
     """Return (3, K): one term of each orbit of the terms (3, R), given the images of a term other than itself.
 
@@ -227,21 +232,3 @@ def representatives(words: Words, images: Callable[[Term], Iterable[Term]], refu
 def columns(terms: list[Term]) -> Words:
     """Return terms as words (3, K)."""
     return np.array(terms, dtype=np.uint64).reshape(-1, 3).T.copy()
-
-
-def _turned_first(term: Term) -> Term:
-    """Return the smallest of the three cyclic shifts of a term."""
-    a, b, c = term
-    return min((a, b, c), (b, c, a), (c, a, b))
-
-
-def _naive_orbits(n: int) -> list[Term]:
-    """Return the orbits of the naive scheme that are no cubes."""
-    entry = [[1 << (i * n + j) for j in range(n)] for i in range(n)]
-    return [
-        (entry[i][j], entry[j][k], entry[k][i])
-        for i in range(n)
-        for j in range(i, n)
-        for k in range(i, n)
-        if (i, j) <= (j, k) and (i, j) < (k, i)
-    ]

@@ -155,7 +155,6 @@ def lanes_for(terms: int) -> int:
     Raises:
         PlanError: there are more than 512 terms.
     """
-    for lanes in (1, 2, 4, 8):
-        if terms <= lanes * WORD_BITS:
-            return lanes
-    raise PlanError(f"{terms} terms do not fit: a walk holds at most {MAX_TERMS}")
+    if terms > MAX_TERMS:
+        raise PlanError(f"{terms} terms do not fit: a walk holds at most {MAX_TERMS}")
+    return next(lanes for lanes in (1, 2, 4, 8) if terms <= lanes * WORD_BITS)

@@ -65,6 +65,5 @@ def with_signs(like: Same, words: Words, signs: Words) -> Same:
     if like.planes == 2:
         words = words.copy()
         change = (words[2] ^ words[5]) & signs
-        words[2] ^= change
-        words[5] ^= change
+        words[[2, 5]] ^= change
     return type(like)(like.target, words)

@@ -60,12 +60,10 @@ def slots_for(starts: Sequence[Scheme], spare: int, falling: bool, walk: GpuWalk
 
 def from_many_roots(walkers: IntArray, roots: IntArray) -> IntArray:
     """Reorder the walkers: one of each root first, then a second of each, and so on."""
-    _, places = np.unique(roots[walkers], return_inverse=True)
-    order = np.argsort(places, kind="stable")
-    starts = np.searchsorted(places[order], places[order])
-    turn = np.empty(len(walkers), dtype=np.int64)
-    turn[order] = np.arange(len(walkers)) - starts
-    return walkers[np.argsort(turn, kind="stable")]
+    order = np.argsort(roots[walkers], kind="stable")
+    by_root = roots[walkers][order]
+    turn = np.arange(len(walkers)) - np.searchsorted(by_root, by_root)
+    return walkers[order[np.lexsort((order, turn))]]
 
 
 class Fleet(TurnFleet, Checkpointed):
