@@ -41,7 +41,7 @@ def test_priority_is_what_the_best_known_rank_takes_from_the_mean_gap():
     for influence, rank in ((gap.one, gap.rank - 1), (gap.all, gap.known)):
         after = composed_ranks({**kept, (5, 6, 7): rank}, 16)
         fallen = {shape: int(before[shape] - after[shape]) for shape in known}
-        assert influence.cells == sum(fall > 0 for fall in fallen.values()) > 5
+        assert influence.cells == sum(fall > 0 for fall in fallen.values()) >= 5
         assert influence.points == pytest.approx(100 * np.mean([fall / known[s] for s, fall in fallen.items()]))
     assert gap.priority == gap.all.points > gap.one.points
     assert gaps(kept, Z, [Target.general(2, 2, 17)]) == []
