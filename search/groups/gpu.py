@@ -13,9 +13,9 @@ from ..flipgraph.gpu.device import cuda_module
 from ..terms import bits, ternary_words
 from ..terms.ternary import TernaryTerms
 from . import kernel, lanes
-from .fleet import costs_of, plan_of, state_of, terms_of
-from .kernel import Costs, Plan, State
+from .kernel import Cooling, Costs, State
 from .product_rank import InnerFormat
+from .walk import costs_of, plan_of, state_of, terms_of
 
 WARPS, WARP = 4, 32
 """Walks of a block; lanes of a walk."""
@@ -104,7 +104,7 @@ def make_kernel(slots: int) -> Callable[..., None]:
             cuda.syncwarp()
             state = State(shared_x[warp], shared_signs[warp], shared_labels[warp], own)
             best = State(terms[n, :3], terms[n, 3], labels[n], lowest)
-            steps = Plan(
+            steps = Cooling(
                 int(plan[0]), int(plan[1]), int(plan[2]), int(plan[3]), int(plan[4]),
                 int(plan[5]), plan[6], plan[7], plan[8],
             )  # fmt: skip

@@ -60,7 +60,7 @@ class Costs(NamedTuple):
     longer: Words
 
 
-class Plan(NamedTuple):
+class Cooling(NamedTuple):
     """Steps and temperatures of a walk.
 
     Attributes:
@@ -372,7 +372,7 @@ def cool(
 
 
 @compiled(nogil=True)
-def walk(s: State, best: State, c: Costs, p: Plan, rank: int, rng: Words) -> bool:
+def walk(s: State, best: State, c: Costs, p: Cooling, rank: int, rng: Words) -> bool:
     """Walk from a state to `best`, one of at most a rank and of low cost; return False if it does not get down to it.
 
     A detour through higher ranks leads to another scheme, then the walk is cooled towards more groups.
