@@ -78,7 +78,7 @@ class GroupFleet(FoundFleet):
         room: int = ROOM,
         device: str = "cpu",
     ) -> None:
-        from .walk import walk
+        from .walk import state_of, walk
 
         super().__init__(target, walkers)
         self._gpu = None if device == "cpu" else one_gpu(device)
@@ -87,7 +87,10 @@ class GroupFleet(FoundFleet):
         for start in starts:
             self._offer(TernaryTerms.from_scheme(start))
         self._rank = min(start.rank for start in starts)
-        walk(next(iter(self._pool)), self._inner, self._rank, 0, seed, 0)  # compiles
+        first = next(iter(self._pool))
+        state_of(first, inner, first.rank)  # refuses factors that are too large
+        if self._gpu is None:
+            walk(first, inner, self._rank, 0, seed, 0)  # compiles
 
     def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
         """Yield the schemes, of the outer format, whose product with the inner format has a lower rank."""

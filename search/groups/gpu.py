@@ -15,7 +15,7 @@ from ..terms.ternary import TernaryTerms
 from . import kernel, lanes
 from .kernel import Cooling, Costs, State
 from .product_rank import InnerFormat
-from .walk import costs_of, plan_of, state_of, terms_of
+from .walk import cooling_of, costs_of, state_of, terms_of
 
 WARPS, WARP = 4, 32
 """Walks of a block; lanes of a walk."""
@@ -48,8 +48,8 @@ def best_walks(
     Each starts at random as `fleet.walk` does; walk `i` stays at ranks up to `rank` plus `i` modulo `room`.
     """
     cuda, rng = cuda_module(), np.random.default_rng(seed)
-    plan = plan_of(inner, max(rank + room - 1, *(start.rank for start in starts)), steps)
-    slots = -(-plan.limit // SLOTS) * SLOTS
+    cooling = cooling_of(inner, max(rank + room - 1, *(start.rank for start in starts)), steps)
+    slots = -(-cooling.limit // SLOTS) * SLOTS
     costs = costs_of(inner, starts[0].target.shape, slots)
     states = [state_of(start, inner, slots) for start in starts]
     with cuda.gpus[gpu]:
@@ -60,7 +60,7 @@ def best_walks(
         numbers = np.stack([state.numbers for state in states])[chosen]
         held = [cuda.to_device(array) for array in (terms, labels, numbers)]
         given = (rank + np.arange(number) % room, rng.integers(1, 1 << 63, size=number, dtype=np.uint64), *costs)
-        passed = [cuda.to_device(array) for array in (*given, np.array(plan, dtype=np.float64))]
+        passed = [cuda.to_device(array) for array in (*given, np.array(cooling, dtype=np.float64))]
         _kernel(slots)[-(-number // WARPS), (WARP, WARPS)](*held, *passed)
         terms, labels, numbers = (array.copy_to_host() for array in held)
     order = np.lexsort((numbers[:, 0], numbers[:, 1]))
@@ -85,7 +85,7 @@ def make_kernel(slots: int) -> Callable[..., None]:
     """Return the function of the kernel."""
     cuda, walk = cuda_module(), _device_functions()
 
-    def groups_walk(terms, labels, numbers, ranks, seeds, prices, gains, axes, longer, plan):
+    def groups_walk(terms, labels, numbers, ranks, seeds, prices, gains, axes, longer, cooling):
         shared_x = cuda.shared.array((WARPS, 3, slots), np.uint64)
         shared_signs = cuda.shared.array((WARPS, slots), np.uint64)
         shared_labels = cuda.shared.array((WARPS, slots), np.int8)
@@ -105,8 +105,8 @@ def make_kernel(slots: int) -> Callable[..., None]:
             state = State(shared_x[warp], shared_signs[warp], shared_labels[warp], own)
             best = State(terms[n, :3], terms[n, 3], labels[n], lowest)
             steps = Cooling(
-                int(plan[0]), int(plan[1]), int(plan[2]), int(plan[3]), int(plan[4]),
-                int(plan[5]), plan[6], plan[7], plan[8],
+                int(cooling[0]), int(cooling[1]), int(cooling[2]), int(cooling[3]), int(cooling[4]),
+                int(cooling[5]), cooling[6], cooling[7], cooling[8],
             )  # fmt: skip
             reached = walk(state, best, Costs(prices, gains, axes, held), steps, ranks[n], rng)
             cuda.syncwarp()

@@ -93,6 +93,7 @@ def size_of(c: Costs, u: np.uint64, v: np.uint64, w: np.uint64) -> int:
 
 @compiled(internal=True)
 def own_size(s: State, c: Costs, t: int) -> int:
+    """Return the size of a term."""
     return size_of(c, s.x[0, t], s.x[1, t], s.x[2, t])
 
 

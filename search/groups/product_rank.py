@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations_with_replacement
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from ...schemes_db.closure import OuterScheme
 from ...schemes_db.composed_ranks import BOARD_SIDE, add_sums_and_products, composed_ranks
 from ...schemes_db.constructions import AXES
 from ...schemes_db.factor import IntArray
+from ...schemes_db.ranks import board
 from ...schemes_db.shared_factors import COMMON, Group, best_groups, classes
 from ...schemes_db.uneven import Shape, Sizes, inner_products
 from ..terms.ternary import TernaryTerms
@@ -107,7 +107,7 @@ def sum_of_ranks(scheme: Scheme) -> int:
     for _ in OuterScheme(scheme).lower(ranks):
         pass
     add_sums_and_products(ranks)
-    return sum(int(ranks[shape]) for shape in combinations_with_replacement(range(2, BOARD_SIDE + 1), 3))
+    return sum(int(ranks[shape]) for shape in board())
 
 
 def rank_of(shape: Shape) -> int:

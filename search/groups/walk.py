@@ -35,9 +35,9 @@ def walk(start: TernaryTerms, inner: InnerFormat, rank: int, steps: int, seed: i
         PlanError: a factor has more than 32 blocks.
     """
     rng = np.array([splitmix(seed, index)], dtype=np.uint64)
-    plan = plan_of(inner, max(start.rank, rank), steps)
-    state, best = state_of(start, inner, plan.limit), state_of(start, inner, plan.limit)
-    reached = kernel.walk(state, best, costs_of(inner, start.target.shape, plan.limit), plan, rank, rng)
+    cooling = cooling_of(inner, max(start.rank, rank), steps)
+    state, best = state_of(start, inner, cooling.limit), state_of(start, inner, cooling.limit)
+    reached = kernel.walk(state, best, costs_of(inner, start.target.shape, cooling.limit), cooling, rank, rng)
     return terms_of(start, best) if reached else start
 
 
@@ -55,8 +55,8 @@ def costs_of(inner: InnerFormat, outer: Shape, most: int) -> Costs:
     return Costs(inner.ranks, gains, axes if len(axes) else np.array([0]), np.array(longer, dtype=np.uint64))
 
 
-def plan_of(inner: InnerFormat, rank: int, steps: int) -> Cooling:
-    """Return the plan of walks from and to schemes of at most a rank; without steps it has no detour."""
+def cooling_of(inner: InnerFormat, rank: int, steps: int) -> Cooling:
+    """Return the steps and temperatures of walks from and to schemes of at most a rank; without steps no detour."""
     gains, ranks = inner.table(BOARD_SIDE)[0, :, 2:], inner.ranks
     pair = float(gains[:, 0].max() or gains.max() or np.median(ranks[[1, 2, 4]] - ranks[0]) / 2)
     detour = DETOUR_STEPS if steps else 0
