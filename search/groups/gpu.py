@@ -85,7 +85,7 @@ def make_kernel(slots: int) -> Callable[..., None]:
     """Return the function of the kernel."""
     cuda, walk = cuda_module(), _device_functions()
 
-    def groups_walk(terms, labels, numbers, ranks, seeds, prices, gains, axes, longer, cooling):
+    def groups_walk(terms, labels, numbers, ranks, seeds, prices, gains, axes, longer, p):
         shared_x = cuda.shared.array((WARPS, 3, slots), np.uint64)
         shared_signs = cuda.shared.array((WARPS, slots), np.uint64)
         shared_labels = cuda.shared.array((WARPS, slots), np.int8)
@@ -104,10 +104,7 @@ def make_kernel(slots: int) -> Callable[..., None]:
             cuda.syncwarp()
             state = State(shared_x[warp], shared_signs[warp], shared_labels[warp], own)
             best = State(terms[n, :3], terms[n, 3], labels[n], lowest)
-            steps = Cooling(
-                int(cooling[0]), int(cooling[1]), int(cooling[2]), int(cooling[3]), int(cooling[4]),
-                int(cooling[5]), cooling[6], cooling[7], cooling[8],
-            )  # fmt: skip
+            steps = Cooling(int(p[0]), int(p[1]), int(p[2]), int(p[3]), int(p[4]), int(p[5]), p[6], p[7], p[8])
             reached = walk(state, best, Costs(prices, gains, axes, held), steps, ranks[n], rng)
             cuda.syncwarp()
             if lane == 0:

@@ -30,13 +30,18 @@ HOT, COLD = 0.14, 0.06
 annealings at 2x8x8:97, 14 of 16 arrived, after 4.5 s on average; at a constant 0.05, 0.07, 0.085 and 0.1 it took
 5 to 7 s. At 2x8x8:98 temperatures from 0.3 to 0.08 took four times as long as a constant 0.1 or 0.12."""
 
-INDEX_STEPS, INDEX_TEMPERATURE = 20_000, 0.5
-"""Steps and temperature of replacements until the determinant is 1. At 2x10x10:152 and 2x8x8:98 it becomes 1 in two
-thirds of all cases, mostly within 2000 steps; temperatures from 0.25 to 4 differ little."""
+INDEX_STEPS, WEIGHT_STEPS, MANY_ENTRIES, HOPE = 20_000, 100_000, 100, 5.0
+"""Steps of replacements that make the determinant 1, then the inverse small, at the temperatures of FEW or, with more
+than MANY_ENTRIES of C, MANY; the former again while log |det| is at most HOPE times how often they are still made."""
 
-WEIGHT_STEPS, WEIGHT_TEMPERATURE = 100_000, 0.1
-"""Steps and temperature of replacements that make the inverse small. Of a scheme 2x8x8:98 the largest coefficient fell
-from 210 to 30 in 3000 steps, to 16 in 20,000 and to 6 in 60,000, which take a second."""
+FEW = 1, 0.5, (0.1,)
+"""How often INDEX_STEPS are made, at which temperature, and those of WEIGHT_STEPS. At 2x10x10:152 and 2x8x8:98 of three
+determinants two become 1, mostly within 2000 steps; temperatures from 0.25 to 4 differ little. Of a scheme 2x8x8:98 the
+largest coefficient fell from 210 to 30 in 3000 steps, and to 6 in 60,000, which take a second."""
+
+MANY = 16, 2.0, (1.5, 0.9, 0.5, 0.3, 0.17, 0.1)
+"""Of arrangements 2x12x12:220 and 2x11x15:252 none came below log |det| 12 in 120,000 steps at 0.2, 0.5 or 6, two of
+five did at 2. The largest coefficient of a 2x10x10:151 was 19 after 500,000 steps at 0.1, 6 after as many from 1 on."""
 
 CONVERSION = 50_000
 """Steps that the construction of a scheme counts as: it takes about as long."""
@@ -155,10 +160,13 @@ class Annealer(Checkpointed):
 
         matrix = np.zeros((products.p * products.n,) * 2)
         work = (self._state, products, span, among, matrix)
-        _, index = lower(*work, False, INDEX_STEPS, INDEX_TEMPERATURE, np.log(2.0))
-        if np.exp(index) > 2:
-            return False
-        lower(*work, True, WEIGHT_STEPS, WEIGHT_TEMPERATURE, 0.0)
+        times, heat, heats = MANY if len(matrix) > MANY_ENTRIES else FEW
+        for left in reversed(range(times)):
+            _, index = lower(*work, False, INDEX_STEPS, heat, np.log(2.0))
+            if index > max(HOPE * left, np.log(2.0)):
+                return False
+        for temperature in heats:
+            lower(*work, True, WEIGHT_STEPS, temperature, 0.0)
         return True
 
     @property

@@ -139,7 +139,9 @@ def test_inner_products_are_replaced_until_the_scheme_is_integral():
     certify(scheme)
 
 
-def test_an_annealer_continues_from_its_state():
+@pytest.mark.parametrize("many", [100, 1])
+def test_an_annealer_continues_from_its_state(many, monkeypatch):
+    monkeypatch.setattr("lcma.search.triples.annealer.MANY_ENTRIES", many)
     one, other = (Annealer(parse_target("2x3x3"), 15, seed=seed, index=index) for seed, index in ((4, 1), (0, 0)))
     one.advance(1000)
     other.take_arrays(one.to_arrays())
