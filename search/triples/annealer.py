@@ -30,18 +30,18 @@ HOT, COLD = 0.14, 0.06
 annealings at 2x8x8:97, 14 of 16 arrived, after 4.5 s on average; at a constant 0.05, 0.07, 0.085 and 0.1 it took
 5 to 7 s. At 2x8x8:98 temperatures from 0.3 to 0.08 took four times as long as a constant 0.1 or 0.12."""
 
-INDEX_STEPS, WEIGHT_STEPS, MANY_ENTRIES, HOPE = 20_000, 100_000, 100, 5.0
-"""Steps of replacements that make the determinant 1, then the inverse small, at the temperatures of FEW or, with more
-than MANY_ENTRIES of C, MANY; the former again while log |det| is at most HOPE times how often they are still made."""
+INDEX_STEPS, WEIGHT_STEPS, MANY_ENTRIES, INDEX_BOUND = 20_000, 100_000, 100, 5.0
+"""Steps of a round of replacements that lower the determinant to 1; steps a temperature that make the inverse small;
+entries of C above which MANY holds, not FEW; and the largest log |det| after a round, for each round that is left."""
 
 FEW = 1, 0.5, (0.1,)
-"""How often INDEX_STEPS are made, at which temperature, and those of WEIGHT_STEPS. At 2x10x10:152 and 2x8x8:98 of three
-determinants two become 1, mostly within 2000 steps; temperatures from 0.25 to 4 differ little. Of a scheme 2x8x8:98 the
-largest coefficient fell from 210 to 30 in 3000 steps, and to 6 in 60,000, which take a second."""
+"""Rounds, their temperature, and the temperatures that make the inverse small. Two thirds of the determinants at
+2x10x10:152 and 2x8x8:98 become 1, mostly within 2000 steps; temperatures from 0.25 to 4 differ little. The largest
+coefficient of a scheme 2x8x8:98 fell from 210 to 30 in 3000 steps and to 6 in 60,000, which take a second."""
 
 MANY = 16, 2.0, (1.5, 0.9, 0.5, 0.3, 0.17, 0.1)
-"""Of arrangements 2x12x12:220 and 2x11x15:252 none came below log |det| 12 in 120,000 steps at 0.2, 0.5 or 6, two of
-five did at 2. The largest coefficient of a 2x10x10:151 was 19 after 500,000 steps at 0.1, 6 after as many from 1 on."""
+"""As FEW. In 120,000 steps at 0.2, 0.5 or 6 none of five arrangements 2x12x12:220 and 2x11x15:252 came below log |det|
+12, at 2 two did. The largest coefficient of a 2x10x10:151 was 19 after 500,000 steps at 0.1, and 6 from 1 to 0.1."""
 
 CONVERSION = 50_000
 """Steps that the construction of a scheme counts as: it takes about as long."""
@@ -160,12 +160,12 @@ class Annealer(Checkpointed):
 
         matrix = np.zeros((products.p * products.n,) * 2)
         work = (self._state, products, span, among, matrix)
-        times, heat, heats = MANY if len(matrix) > MANY_ENTRIES else FEW
-        for left in reversed(range(times)):
-            _, index = lower(*work, False, INDEX_STEPS, heat, np.log(2.0))
-            if index > max(HOPE * left, np.log(2.0)):
+        rounds, index_temperature, weight_temperatures = MANY if len(matrix) > MANY_ENTRIES else FEW
+        for left in reversed(range(rounds)):
+            _, index = lower(*work, False, INDEX_STEPS, index_temperature, np.log(2.0))
+            if index > max(INDEX_BOUND * left, np.log(2.0)):
                 return False
-        for temperature in heats:
+        for temperature in weight_temperatures:
             lower(*work, True, WEIGHT_STEPS, temperature, 0.0)
         return True
 
