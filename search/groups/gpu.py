@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
-from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..flipgraph.gpu.device import cuda_module
+from ..flipgraph.gpu.lanes import WARP, on_lanes
 from ..terms import bits, ternary_words
 from ..terms.ternary import TernaryTerms
-from . import kernel, lanes
+from . import kernel
 from .kernel import Cooling, Costs, State
 from .product_rank import InnerFormat
 from .walk import cooling_of, costs_of, state_of, terms_of
 
-WARPS, WARP = 4, 32
-"""Walks of a block; lanes of a walk."""
+WARPS = 4
+"""Walks of a block."""
 
 RESIDENT = 12
 """Most blocks of a multiprocessor: of 4, 6, 8 and 12 the last did the most walks a second on an H200, though a thread
@@ -83,7 +83,7 @@ def _kernel(slots: int) -> Any:
 
 def make_kernel(slots: int) -> Callable[..., None]:
     """Return the function of the kernel."""
-    cuda, walk = cuda_module(), _device_functions()
+    cuda, walk = cuda_module(), on_lanes((bits, ternary_words, kernel))(kernel.walk)
 
     def groups_walk(terms, labels, numbers, ranks, seeds, prices, gains, axes, longer, p):
         shared_x = cuda.shared.array((WARPS, 3, slots), np.uint64)
@@ -112,46 +112,3 @@ def make_kernel(slots: int) -> Callable[..., None]:
                 numbers[n, 1] = lowest[1]
 
     return groups_walk
-
-
-def _device_functions() -> Any:
-    """Return `kernel.walk` for the GPU: its functions, and those that they call, with the lanes of a warp."""
-    cuda = cuda_module()
-    whole = 0xFFFFFFFF
-
-    def width():
-        return WARP
-
-    def lane():
-        return cuda.threadIdx.x
-
-    def votes(hit):
-        return np.int64(cuda.popc(cuda.ballot_sync(whole, hit)))
-
-    def voter(hit, k):
-        lanes_hit = cuda.ballot_sync(whole, hit)
-        for _ in range(k):
-            lanes_hit &= lanes_hit - np.uint32(1)
-        return np.int64(cuda.ffs(lanes_hit) - 1)
-
-    def meet():
-        cuda.syncwarp()
-
-    made = {
-        id(getattr(lanes, function.__name__)): cuda.jit(device=True, forceinline=True)(function)
-        for function in (width, lane, votes, voter, meet)
-    }
-    for module in (bits, ternary_words, kernel):
-        _rebound(module, made)
-    return made[id(kernel.walk)]
-
-
-def _rebound(module: ModuleType, made: dict[int, Any]) -> None:
-    """Add the compiled functions of a module, with those in `made` in place of the ones that they call."""
-    scope = dict(vars(module))
-    for name, value in vars(module).items():
-        if id(value) in made:
-            scope[name] = made[id(value)]
-        elif hasattr(value, "py_func") and value.py_func.__module__ == module.__name__:
-            function = FunctionType(value.py_func.__code__, scope, name)
-            made[id(value)] = scope[name] = cuda_module().jit(device=True)(function)

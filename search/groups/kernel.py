@@ -15,9 +15,9 @@ import numpy as np
 
 from ...schemes_db.factor import IntArray
 from ..terms.bits import accepted, below, compiled
+from ..terms.lanes import lane, meet, voter, votes, width
 from ..terms.ternary_words import total_of, turn_of, turned
 from ..terms.words import Words
-from .lanes import lane, meet, voter, votes, width
 
 _ZERO, _HALF = np.uint64(0), np.uint64(32)
 _COOLING = 1024

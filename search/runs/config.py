@@ -165,8 +165,8 @@ class RunConfig:
     def _be_triples(self) -> None:
         """Set the fields that a search by triples determines; raise a PlanError if they are set otherwise."""
         usual_rank(self.final_target)  # rejects a target that does not fit before the run
-        if self.ring not in ("Z", "Z2") or self.device != "cpu" or self.address:
-            raise PlanError("a search by triples is over Z or Z2, on this CPU: leave other rings and devices out")
+        if self.ring not in ("Z", "Z2") or self.address:
+            raise PlanError("a search by triples is over Z or Z2, on this machine: leave other rings and clusters out")
         if self.policy or self.walk not in ("", "flip") or self.ladder or self.start is not None:
             raise PlanError("a search by triples has neither walks nor starts: leave walk, start and bounds out")
         self._fix(walk="flip", ladder=())

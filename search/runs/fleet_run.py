@@ -39,7 +39,7 @@ class FleetRun(SearchRun):
             from ..triples.annealer import TripleFleet, usual_rank
 
             rank = usual_rank(target) if config.rank is None else config.rank
-            self._fleet = TripleFleet(target, rank, descends=config.rank is None, **given)
+            self._fleet = TripleFleet(target, rank, descends=config.rank is None, device=config.device, **given)
         else:
             from ..leastsquares.fleet import SquaresFleet
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from operator import methodcaller
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import PlanError
 from ...schemes_db import Scheme, Target
 from ...schemes_db.composition import oriented
+from ..flipgraph.gpu.device import one_gpu
 from ..runs.snapshot import Arrays, Checkpointed
 from ..seeds import splitmix
 from ..terms.words import HALF_BITS, Words, bits_of_words
@@ -19,29 +20,28 @@ from ..turn_fleet import FoundFleet
 from .arrangement import Arrangement, IntArray, scheme_of, with_smaller_coefficients
 
 if TYPE_CHECKING:
+    from .dual import Dual
+    from .gpu import OnGpu
     from .kernel import Candidates
     from .span import InnerProducts, Span
+
+    Found = tuple[Words, Words, IntArray]
+    Work = tuple[Words, InnerProducts, Span, Candidates, Dual]
 
 STEPS_PER_ENTRY = 16_000
 """Steps of an annealing for every entry of C: 10 s at 2x8x8."""
 
-HOT, COLD = 0.14, 0.06
-"""First and last temperature, where a loss of one dimension is e^(1/T) = 1300 and 2e7 times less likely than none. Of
-annealings at 2x8x8:97, 14 of 16 arrived, after 4.5 s on average; at a constant 0.05, 0.07, 0.085 and 0.1 it took
-5 to 7 s. At 2x8x8:98 temperatures from 0.3 to 0.08 took four times as long as a constant 0.1 or 0.12."""
+COOLING = 0.14, 0.06, 0.3
+"""First and last temperature of the dimension, where a loss of one is e^(1/T) = 1300 and 2e7 times less likely than
+none; and that of log |det| of the forms. With the last in the energy a 2x12x12:218 over the integers took a core 15 to
+40 s at 0.15 to 0.5 alike; annealed modulo 2 alone, and its determinant lowered to 1 then, 100 s."""
 
-INDEX_STEPS, WEIGHT_STEPS, MANY_ENTRIES, INDEX_BOUND = 20_000, 100_000, 100, 5.0
-"""Steps of a round of replacements that lower the determinant to 1; steps a temperature that make the inverse small;
-entries of C above which MANY holds, not FEW; and the largest log |det| after a round, for each round that is left."""
+WEIGHT_STEPS, MANY_ENTRIES = 100_000, 100
+"""Steps a temperature that make the dual basis small; entries of C above which MANY holds, not FEW."""
 
-FEW = 1, 0.5, (0.1,)
-"""Rounds, their temperature, and the temperatures that make the inverse small. Two thirds of the determinants at
-2x10x10:152 and 2x8x8:98 become 1, mostly within 2000 steps; temperatures from 0.25 to 4 differ little. The largest
-coefficient of a scheme 2x8x8:98 fell from 210 to 30 in 3000 steps and to 6 in 60,000, which take a second."""
-
-MANY = 16, 2.0, (1.5, 0.9, 0.5, 0.3, 0.17, 0.1)
-"""As FEW. In 120,000 steps at 0.2, 0.5 or 6 none of five arrangements 2x12x12:220 and 2x11x15:252 came below log |det|
-12, at 2 two did. The largest coefficient of a 2x10x10:151 was 19 after 500,000 steps at 0.1, and 6 from 1 to 0.1."""
+FEW, MANY = (0.1,), (1.5, 0.9, 0.5, 0.3, 0.17, 0.1)
+"""Temperatures of the logarithm of the sum of its magnitudes. The largest coefficient of a 2x10x10:151 was 19 after
+500,000 steps at 0.1, and 6 from 1 to 0.1."""
 
 CONVERSION = 50_000
 """Steps that the construction of a scheme counts as: it takes about as long."""
@@ -81,6 +81,12 @@ def usual_rank(target: Target) -> int:
     return (3 * p * n + n + 1) // 2
 
 
+def schedule(target: Target) -> int:
+    """Return the steps of an annealing."""
+    p, n = sides(target)
+    return STEPS_PER_ENTRY * p * n
+
+
 def least_rank(target: Target) -> int:
     """Return the rank p n + max(p, n) below which no arrangement has an inner product for every column of B."""
     p, n = sides(target)
@@ -90,9 +96,8 @@ def least_rank(target: Target) -> int:
 class Annealer(Checkpointed):
     """Anneals arrangements for a rank, one after the other, each from random inner products.
 
-    Vectors have entries -1, 0 and 1, and triples hold with signs. Independence is that modulo 2, so that a complete
-    arrangement has a scheme over the rationals with odd denominators; inner products are replaced until it is over the
-    integers (`kernel.lower`).
+    Vectors have entries -1, 0 and 1, and triples hold with signs. Independence is that modulo 2; of the forms that are
+    independent the determinant is lowered to 1 or -1 at the same time, so that schemes are over the integers.
 
     Args:
         target: a full product with a side of 2.
@@ -128,46 +133,54 @@ class Annealer(Checkpointed):
 
     def advance(self, steps: int) -> list[Scheme]:
         """Anneal for about `steps` steps; return the schemes that were found, unchecked and without provenance."""
-        from .kernel import anneal, candidates
-        from .span import InnerProducts, randomize, work_space
+        from .kernel import ROUNDING, anneal
+        from .span import randomize
 
-        p, n = self._shape
-        length = STEPS_PER_ENTRY * p * n
-        products = InnerProducts(self._rows, self._cols, self._variants, p, n)
-        span, among = work_space(p, n), candidates()
-        found = []
-        left = steps
+        work = self._work()
+        length, found, left = schedule(self.target), [], steps
         while left > 0:
             if self._step == 0:
-                randomize(self._state, products)
-            made, reached = anneal(
-                self._state, products, span, among, self._step, min(left, length - self._step), length, HOT, COLD
-            )
+                randomize(*work[:2])
+            made, lacks, index = anneal(*work, self._step, min(left, length - self._step), length, COOLING)
             self._step += made
             left -= max(made, 1)
-            if reached == p * n:
+            done = lacks == 0 and index < ROUNDING
+            if done:
                 left -= CONVERSION
-                scheme = scheme_of(self.arrangement) if self._make_integral(products, span, among) else None
-                if scheme is not None and scheme.rank <= self.arrangement.rank:
-                    found.append(oriented(with_smaller_coefficients(scheme), self.target.shape))
-            if reached == p * n or self._step >= length:
+                found += self._schemes(work)
+            if done or self._step >= length:
                 self._step = 0
         return found
 
-    def _make_integral(self, products: InnerProducts, span: Span, among: Candidates) -> bool:
-        """Replace inner products until the forms span all integral ones; return whether they do."""
-        from .kernel import lower
+    def finish(self, found: Found) -> list[Scheme]:
+        """Return the scheme of inner products that span all over the integers, none if that fails; the next begin anew.
 
-        matrix = np.zeros((products.p * products.n,) * 2)
-        work = (self._state, products, span, among, matrix)
-        rounds, index_temperature, weight_temperatures = MANY if len(matrix) > MANY_ENTRIES else FEW
-        for left in reversed(range(rounds)):
-            _, index = lower(*work, False, INDEX_STEPS, index_temperature, np.log(2.0))
-            if index > max(INDEX_BOUND * left, np.log(2.0)):
-                return False
-        for temperature in weight_temperatures:
-            lower(*work, True, WEIGHT_STEPS, temperature, 0.0)
-        return True
+        Their dual basis is made small before.
+        """
+        self._rows, self._cols, self._variants = found
+        self._step = 0
+        return self._schemes(self._work())
+
+    def _work(self) -> Work:
+        """Return the arguments of compiled functions, on this annealer's inner products."""
+        from .dual import dual_space
+        from .kernel import candidates
+        from .span import InnerProducts, work_space
+
+        p, n = self._shape
+        products = InnerProducts(self._rows, self._cols, self._variants, p, n)
+        return self._state, products, work_space(p, n, len(self._rows)), candidates(), dual_space(p * n)
+
+    def _schemes(self, work: Work) -> list[Scheme]:
+        """See `finish`."""
+        from .kernel import lighten
+
+        for heat in MANY if len(work[-1].values) > MANY_ENTRIES else FEW:
+            lighten(*work, WEIGHT_STEPS, heat)
+        scheme = scheme_of(self.arrangement)
+        if scheme is None or scheme.rank > self.arrangement.rank:
+            return []
+        return [oriented(with_smaller_coefficients(scheme), self.target.shape)]
 
     @property
     def arrangement(self) -> Arrangement:
@@ -179,30 +192,56 @@ class Annealer(Checkpointed):
 class TripleFleet(FoundFleet):
     """Annealers of one format; with `descends` all aim below the lowest find.
 
+    On a GPU there are as many annealings as it holds, and a round makes schemes of `walkers` that arrived.
+
     Args:
         rank: the rank to aim at.
+        device: "cpu", or "cuda".
 
     Raises:
-        PlanError: the target has no side of 2, or the rank is too low.
+        PlanError: the target has no side of 2, the rank is too low, or there is no GPU.
     """
 
-    STATE = ("_least",)
+    STATE = ("_least", "_begun")
     STEPS, RELATION, REMARK = 100_000, "annealing of Strassen triples", "annealing"
+    GPU_STEPS = 4_000
+    """Steps of a launch on a GPU, of some seconds."""
 
-    def __init__(self, target: Target, rank: int, *, seed: int, walkers: int, descends: bool = True) -> None:
+    def __init__(
+        self, target: Target, rank: int, *, seed: int, walkers: int, descends: bool = True, device: str = "cpu"
+    ) -> None:
         super().__init__(target, walkers)
         self._annealers = [Annealer(target, rank, seed, index) for index in range(walkers)]
         self._descends, self._least = descends, len(target.terms)
+        self._gpu, self._seed, self._begun = None if device == "cpu" else one_gpu(device), seed, 0
+        self._chains: OnGpu | None = None
 
     def find(self, steps: int, executor: Executor | None) -> Iterator[tuple[int, Scheme]]:
-        mapped = list((map if executor is None else executor.map)(methodcaller("advance", steps), self._annealers))
+        each = map if executor is None else executor.map
+        if self._gpu is None:
+            mapped = list(each(Annealer.advance, self._annealers, repeat(steps)))
+        else:
+            mapped = list(each(Annealer.finish, self._annealers, self._arrived(self._gpu)))
         for number, scheme in ((number, scheme) for number, schemes in enumerate(mapped) for scheme in schemes):
             if not self._descends or scheme.rank < self._least:
                 yield number, scheme
                 if self._descends:
-                    self._least = scheme.rank
+                    self._least, self._chains = scheme.rank, None
                     for annealer in self._annealers:
                         annealer.aim(max(scheme.rank - 1, least_rank(self.target)))
+
+    def _arrived(self, gpu: int) -> list[Found]:
+        """Anneal on the GPU; return inner products that arrived, at most as many as there are annealers."""
+        from .gpu import OnGpu
+        from .kernel import ROUNDING
+
+        if self._chains is None:
+            self._begun += 1
+            count = len(self._annealers[0].arrangement.variants)
+            self._chains = OnGpu(gpu, *sides(self.target), count, (self._seed, self._begun))
+        length = schedule(self.target)
+        self._chains.advance(self.GPU_STEPS, length, COOLING)
+        return self._chains.taken(ROUNDING, length)[: self.walkers]
 
     def to_arrays(self) -> Arrays:
         every = {f"{name} {i}": a for i, one in enumerate(self._annealers) for name, a in one.to_arrays().items()}
@@ -210,6 +249,7 @@ class TripleFleet(FoundFleet):
 
     def take_arrays(self, arrays: Arrays) -> None:
         super().take_arrays(arrays)
+        self._chains = None
         for i, one in enumerate(self._annealers):
             one.take_arrays({name: arrays[f"{name} {i}"] for name in one.STATE})
 

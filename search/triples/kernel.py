@@ -1,109 +1,170 @@
-"""Compiled annealing of arrangements: until they span all entries of C, then until they do over the integers, too.
+"""Compiled annealing of arrangements until they span all entries of C over the integers, by a core or by the lanes of a
+warp (`span`), then until their schemes have small coefficients.
 
-Forms that are independent modulo 2 have an odd determinant. Schemes are over Z if it is 1 or -1, and have small
-coefficients if the inverse of the matrix of the forms has. Imports a compiler: imported only to anneal.
+Imports a compiler: imported only to anneal.
 """
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..terms.bits import below, compiled, next_draw
+from ..terms.lanes import lane, meet, width
 from ..terms.rings import ZERO
-from ..terms.ternary_words import HALF_BITS
 from ..terms.words import Words
-from .span import InnerProducts, IntArray, Span, find, gain, random_vector, span_without, total
-
-Matrix = npt.NDArray[np.float64]
+from .dual import Dual, candidate_index, candidate_weight, fill_dual, follow
+from .span import NONE, InnerProducts, IntArray, Span, enter, find, gain, lacking, leave, random_vector, total
 
 CANDIDATES = 16
 """Number of inner products of which a step chooses one, the present one among them."""
 
-_COOLING = 64
-"""Steps of the same temperature."""
+ROUNDING = 1e-3
+"""Largest |log |det|| that is taken for 0."""
+
+_REFRESH = 2048
+"""Steps after which the dual basis is computed anew, as rounding errors grow."""
 
 _SCALE = 1.0 / (1 << 53)
-_ROUNDING = 1e-3
-_ONE, _ELEVEN, _HALF = np.uint64(1), np.uint64(11), np.uint64(HALF_BITS)
+_ELEVEN, _ODD = np.uint64(11), np.uint64(0x9E3779B97F4A7C15)
 
 
 class Candidates(NamedTuple):
-    """Work space of a step: inner products, the score of each, and their weights."""
+    """Work space of a step: inner products, the present one first, the gain of each, NONE for none, and its energy.
+
+    Attributes:
+        rows, cols, variants, gains, energies: (CANDIDATES,)
+        rng: (1,) state of the draws for one candidate; of a lane.
+    """
 
     rows: Words
     cols: Words
     variants: IntArray
-    scores: npt.NDArray[np.float64]
-    weights: npt.NDArray[np.float64]
+    gains: IntArray
+    energies: npt.NDArray[np.float64]
+    rng: Words
 
 
 def candidates() -> Candidates:
     """Return work space for CANDIDATES inner products."""
     rows, cols = np.zeros((2, CANDIDATES), dtype=np.uint64)
-    scores, weights = np.zeros((2, CANDIDATES))
-    return Candidates(rows, cols, np.zeros(CANDIDATES, dtype=np.int64), scores, weights)
+    variants, gains = np.zeros((2, CANDIDATES), dtype=np.int64)
+    return Candidates(rows, cols, variants, gains, np.zeros(CANDIDATES), np.zeros(1, dtype=np.uint64))
 
 
-@compiled
-def draw_candidates(rng: Words, of: InnerProducts, i: int, span: Span, into: Candidates) -> int:
-    """Draw inner products to replace number i; return how many are distinct and not in the arrangement, i first.
+@compiled(internal=True)
+def draw_candidate(into: Candidates, c: int, of: InnerProducts, i: int, span: Span) -> None:
+    """Draw candidate c for inner product i, which has left the space; gain NONE if it is none or in the space.
 
     Most are the third of a triple with two others; the rest differ from i in the variant, in r or in c, or are random.
     """
-    into.rows[0], into.cols[0], into.variants[0] = of.rows[i], of.cols[i], of.variants[i]
-    count, drawn = len(of.rows), 1
-    for _ in range(1, CANDIDATES):
-        row, col, variant = of.rows[i], of.cols[i], of.variants[i]
-        kind = below(rng, 10)
-        if kind < 7:
-            a, b = below(rng, count), below(rng, count)
-            if a == i or b == i or of.variants[a] == of.variants[b]:
-                continue
+    rng, row, col, variant = into.rng, of.rows[i], of.cols[i], of.variants[i]
+    kind, count = below(rng, 10), len(of.rows)
+    if kind < 7:
+        a, b = below(rng, count), below(rng, count)
+        if a == i or b == i or of.variants[a] == of.variants[b]:
+            row = ZERO
+        else:
             row = total(of.rows[a], of.rows[b], below(rng, 2) == 1)
             col = total(of.cols[a], of.cols[b], below(rng, 2) == 1)
             variant = 3 - of.variants[a] - of.variants[b]
-        elif kind == 7:
-            variant = below(rng, 3)
-        elif kind == 8:
-            a = below(rng, count)
-            if below(rng, 2):
-                row = total(row, of.rows[a], below(rng, 2) == 1)
-            else:
-                col = total(col, of.cols[a], below(rng, 2) == 1)
+    elif kind == 7:
+        variant = below(rng, 3)
+    elif kind == 8:
+        a = below(rng, count)
+        if below(rng, 2):
+            row = total(row, of.rows[a], below(rng, 2) == 1)
         else:
-            row = random_vector(rng, of.p)
-            col = random_vector(rng, of.n)
-            variant = below(rng, 3)
-        if row == ZERO or col == ZERO or find(span, of, row, col, variant) >= 0:
-            continue
-        repeated = False
-        for c in range(drawn):
-            repeated |= into.rows[c] == row and into.cols[c] == col and into.variants[c] == variant
-        if not repeated:
-            into.rows[drawn], into.cols[drawn], into.variants[drawn] = row, col, variant
-            drawn += 1
-    return drawn
+            col = total(col, of.cols[a], below(rng, 2) == 1)
+    else:
+        row = random_vector(rng, of.p)
+        col = random_vector(rng, of.n)
+        variant = below(rng, 3)
+    into.rows[c], into.cols[c], into.variants[c] = row, col, variant
+    none = row == ZERO or col == ZERO or find(span, of, row, col, variant) != NONE
+    into.gains[c] = NONE if none else 0
 
 
 @compiled
-def choose(rng: Words, among: Candidates, drawn: int, temperature: float) -> int:
-    """Return the number of a candidate, with probability proportional to exp(score / temperature)."""
-    most, whole = among.scores[0], 0.0
-    for c in range(drawn):
-        most = max(most, among.scores[c])
-    for c in range(drawn):
-        among.weights[c] = np.exp((among.scores[c] - most) / temperature)
-        whole += among.weights[c]
+def draw_candidates(rng: Words, into: Candidates, of: InnerProducts, i: int, span: Span) -> None:
+    """Draw inner products to replace number i, which has left the space, and their gains; repeated ones have NONE."""
     rng[0] = next_draw(rng[0])
-    rest = (rng[0] >> _ELEVEN) * _SCALE * whole
-    for c in range(drawn):
-        rest -= among.weights[c]
-        if rest < 0:
-            return c
-    return drawn - 1
+    if lane() == 0:
+        into.rows[0], into.cols[0], into.variants[0], into.gains[0] = of.rows[i], of.cols[i], of.variants[i], 0
+    for c in range(lane(), CANDIDATES, width()):
+        if c:
+            into.rng[0] = rng[0] ^ (np.uint64(c) * _ODD)
+            into.rng[0] = next_draw(into.rng[0])
+            draw_candidate(into, c, of, i, span)
+    meet()
+    for c in range(lane(), CANDIDATES, width()):
+        row, col, variant, repeated = into.rows[c], into.cols[c], into.variants[c], into.gains[c] == NONE
+        for b in range(c):
+            repeated |= into.rows[b] == row and into.cols[b] == col and into.variants[b] == variant
+        into.gains[c] = NONE if repeated else gain(span, of, row, col, variant)
+    meet()
+
+
+@compiled(internal=True)
+def set_energies(span: Span, of: InnerProducts, among: Candidates, dual: Dual, heat: float, index_heat: float) -> None:
+    """Set the energies of candidates: log |det| / index_heat and what the space lacks / heat, both up to a constant."""
+    for c in range(lane(), CANDIDATES, width()):
+        energy = np.inf
+        if among.gains[c] != NONE:
+            count = gain(span, of, among.rows[c], among.cols[c], among.variants[c])
+            energy = candidate_index(span, dual, of.n, count) / index_heat - count / heat
+        among.energies[c] = energy
+    meet()
+
+
+@compiled(internal=True)
+def set_weights(span: Span, of: InnerProducts, among: Candidates, dual: Dual, index: float, heat: float) -> None:
+    """Set the energies of candidates with which all is spanned and |det| is 1: the weight / heat; for one lane."""
+    lacks = lacking(span)
+    for c in range(CANDIDATES):
+        energy = np.inf
+        if among.gains[c] == lacks:
+            gain(span, of, among.rows[c], among.cols[c], among.variants[c])
+            if abs(index + candidate_index(span, dual, of.n, lacks)) < ROUNDING:
+                energy = candidate_weight(span, dual, of.n, lacks) / heat
+        among.energies[c] = energy
+
+
+@compiled
+def choose(rng: Words, among: Candidates) -> int:
+    """Return a candidate with probability proportional to exp(-energy)."""
+    least, whole = np.inf, 0.0
+    for c in range(CANDIDATES):
+        least = min(least, among.energies[c])
+    for c in range(CANDIDATES):
+        whole += math.exp(least - among.energies[c])
+    rng[0] = next_draw(rng[0])
+    rest, chosen = (rng[0] >> _ELEVEN) * _SCALE * whole, 0
+    for c in range(CANDIDATES):
+        if among.energies[c] < np.inf and rest >= 0.0:
+            rest -= math.exp(least - among.energies[c])
+            chosen = c
+    return chosen
+
+
+@compiled
+def take_out(span: Span, of: InnerProducts, dual: Dual, i: int) -> float:
+    """Take inner product i out of the space; return by how much log |det| rises."""
+    leave(span, of, i)
+    return follow(span, dual, of.n)
+
+
+@compiled
+def put_in(span: Span, of: InnerProducts, dual: Dual, i: int, among: Candidates, c: int) -> float:
+    """Put candidate c in the place of inner product i, which is out; return by how much log |det| rises."""
+    if lane() == 0:
+        of.rows[i], of.cols[i], of.variants[i] = among.rows[c], among.cols[c], among.variants[c]
+    meet()
+    enter(span, of, i)
+    return follow(span, dual, of.n)
 
 
 @compiled
@@ -112,140 +173,46 @@ def anneal(
     of: InnerProducts,
     span: Span,
     among: Candidates,
+    dual: Dual,
     first: int,
     steps: int,
     length: int,
-    hot: float,
-    cold: float,
-) -> tuple[int, int]:
-    """Anneal for `steps` steps from step `first` of a schedule of `length`; stop where everything is spanned.
+    cooling: tuple[float, float, float],
+) -> tuple[int, int, float]:
+    """Anneal for `steps` steps from step `first` of a schedule of `length`; stop where all is spanned with |det| 1.
 
-    A step takes out an inner product and chooses among CANDIDATES for it by heat bath: one that leads to dimension d
-    with probability proportional to exp(d / T), T falling from `hot` to `cold`. So what the others span is computed
-    once for all candidates. Returns the steps made and the dimension.
+    A step takes out an inner product and chooses among CANDIDATES for it by heat bath: dimensions at a temperature that
+    falls from cooling[0] to cooling[1], log |det| at cooling[2]. So the space without it is computed once for all.
+    Returns the steps made, how many dimensions the space lacks, and log |det|.
     """
-    dimension = span_without(span, of, -1)
-    if dimension == of.p * of.n:
-        return 0, dimension
+    hot, cold, index_heat = cooling
+    index = np.inf
     for step in range(steps):
-        schedule = (first + step) // _COOLING * _COOLING
-        temperature = hot * (cold / hot) ** (schedule / length)
+        if step % _REFRESH == 0 or index == np.inf:
+            index = fill_dual(span, of, dual)
+        if index < ROUNDING and lacking(span) == 0:
+            return step, 0, index
+        heat = hot * (cold / hot) ** ((first + step) / length)
         i = below(rng, len(of.rows))
-        others = span_without(span, of, i)
-        drawn = draw_candidates(rng, of, i, span, among)
-        for c in range(drawn):
-            among.scores[c] = gain(span, of, i, among.rows[c], among.cols[c], among.variants[c])
-        chosen = choose(rng, among, drawn, temperature)
-        of.rows[i], of.cols[i], of.variants[i] = among.rows[chosen], among.cols[chosen], among.variants[chosen]
-        dimension = others + np.int64(among.scores[chosen])
-        if dimension == of.p * of.n:
-            return step + 1, dimension
-    return steps, dimension
-
-
-@compiled(internal=True)
-def entry(word: np.uint64, i: int) -> float:
-    """Return entry i of a vector."""
-    plus = (word >> np.uint64(i)) & _ONE
-    minus = (word >> (np.uint64(i) + _HALF)) & _ONE
-    return np.float64(plus) - np.float64(minus)
+        index += take_out(span, of, dual, i)
+        draw_candidates(rng, among, of, i, span)
+        set_energies(span, of, among, dual, heat, index_heat)
+        index += put_in(span, of, dual, i, among, choose(rng, among))
+    return steps, lacking(span), index
 
 
 @compiled
-def eliminate(matrix: Matrix, inverts: bool) -> float:
-    """Return log |det|, by elimination with partial pivoting, which overwrites the matrix.
+def lighten(rng: Words, of: InnerProducts, span: Span, among: Candidates, dual: Dual, steps: int, heat: float) -> None:
+    """Replace inner products by heat bath, all spanned with |det| 1 throughout, at a temperature of the weight.
 
-    With `inverts` its entries are then those of the inverse, in another order.
+    The weight is the logarithm of the sum of the magnitudes of the dual basis. For one lane.
     """
-    size, logarithm = len(matrix), 0.0
-    for k in range(size):
-        first = 0 if inverts else k + 1
-        best = k
-        for i in range(k + 1, size):
-            best = i if abs(matrix[i, k]) > abs(matrix[best, k]) else best
-        pivot = matrix[best, k]
-        if pivot == 0:
-            return np.inf
-        logarithm += np.log(abs(pivot))
-        matrix[best, k] = matrix[k, k]
-        matrix[k, k] = 1.0
-        for j in range(first, size):
-            if best != k and j != k:
-                matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
-            matrix[k, j] /= pivot
-        for i in range(first, size):
-            factor = matrix[i, k]
-            if i != k and factor != 0:
-                matrix[i, k] = 0.0
-                for j in range(first, size):
-                    matrix[i, j] -= factor * matrix[k, j]
-    return logarithm
-
-
-@compiled
-def log_inverse(matrix: Matrix) -> float:
-    """Return the logarithm of the sum of |entries| of the inverse; infinite if |det| is not 1. Overwrites it."""
-    if abs(eliminate(matrix, True)) > _ROUNDING:
-        return np.inf
-    entries = 0.0
-    for i in range(len(matrix)):
-        for j in range(len(matrix)):
-            entries += abs(matrix[i, j])
-    return np.log(entries)
-
-
-@compiled
-def energy(of: InnerProducts, span: Span, matrix: Matrix, of_inverse: bool) -> float:
-    """Return `log_inverse` or log |det| of the first forms that are independent modulo 2.
-
-    It is infinite if they do not span everything.
-    """
-    if span_without(span, of, -1) < len(matrix):
-        return np.inf
-    for k in range(len(matrix)):
-        row, col = of.rows[span.firsts[k]], of.cols[span.seconds[k]]
-        for i in range(of.p):
-            for j in range(of.n):
-                matrix[k, i * of.n + j] = entry(row, i) * entry(col, j)
-    return log_inverse(matrix) if of_inverse else eliminate(matrix, False)
-
-
-@compiled
-def lower(
-    rng: Words,
-    of: InnerProducts,
-    span: Span,
-    among: Candidates,
-    matrix: Matrix,
-    of_inverse: bool,
-    steps: int,
-    temperature: float,
-    goal: float,
-) -> tuple[int, float]:
-    """Replace inner products by heat bath, all forms spanned throughout, until the energy is below `goal`.
-
-    The energy is the logarithm of the determinant of the forms or, with `of_inverse`, that of the sum of the entries of
-    their inverse (`energy`). Returns the steps made and the energy. `matrix` (p n, p n) is work space.
-    """
-    now = energy(of, span, matrix, of_inverse)
+    index = np.inf
     for step in range(steps):
-        if now < goal:
-            return step, now
+        if step % _REFRESH == 0 or index == np.inf:
+            index = fill_dual(span, of, dual)
         i = below(rng, len(of.rows))
-        needed = of.p * of.n - span_without(span, of, i)
-        drawn = draw_candidates(rng, of, i, span, among)
-        kept = 0
-        for c in range(drawn):
-            if gain(span, of, i, among.rows[c], among.cols[c], among.variants[c]) == needed:
-                among.rows[kept], among.cols[kept] = among.rows[c], among.cols[c]
-                among.variants[kept] = among.variants[c]
-                kept += 1
-        if kept < 2:
-            continue
-        for c in range(kept):
-            of.rows[i], of.cols[i], of.variants[i] = among.rows[c], among.cols[c], among.variants[c]
-            among.scores[c] = -now if c == 0 else -energy(of, span, matrix, of_inverse)
-        chosen = choose(rng, among, kept, temperature)
-        of.rows[i], of.cols[i], of.variants[i] = among.rows[chosen], among.cols[chosen], among.variants[chosen]
-        now = -among.scores[chosen]
-    return steps, now
+        index += take_out(span, of, dual, i)
+        draw_candidates(rng, among, of, i, span)
+        set_weights(span, of, among, dual, index, heat)
+        index += put_in(span, of, dual, i, among, choose(rng, among))

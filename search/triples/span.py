@@ -1,7 +1,13 @@
-"""The dimension that inner products and their triples span, compiled; `arrangement` has the plain twin.
+"""The space that inner products and their triples span modulo 2, as products come and go; `arrangement` has the plain
+twin.
 
-A vector is a word of `terms.ternary_words`, with its lowest nonzero entry positive. A bilinear form modulo 2 has bit
-i n + j for r_i c_j, in as many words as it takes. Imports a compiler: imported only to anneal.
+A vector is a word of `terms.ternary_words`, with its lowest nonzero entry positive. The forms r_i c_j of inner products
+and triples are in places of a basis of all bilinear forms, or lie in the span of those that are. Stored is the dual
+basis: functional s is 1 at the form in place s and 0 at those in other places. So a form leaves by its place becoming
+vacant, and what forms add to the space are their values at the vacant places.
+
+`lanes` work together: a lane has every width-th functional. All take the same branches but in `gain`, where a lane has
+a candidate of its own. Imports a compiler: imported only to anneal.
 """
 
 from __future__ import annotations
@@ -9,20 +15,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ...schemes_db.factor import IntArray
-from ..terms.bits import below, compiled, first_bit, next_draw
+from ..terms.bits import below, compiled, first_bit, next_draw, popcount
+from ..terms.lanes import lane, meet, share, voter, votes, width, xor_of_all
 from ..terms.rings import ZERO
 from ..terms.ternary_words import HALF_BITS, canonical_word, support_of, total_of, turned
 from ..terms.words import Words
 
-_TABLE = 1024
-"""Places of the hash table of inner products: four times the most of them."""
+BUCKETS = 256
+"""Lists of the hash table of inner products."""
 
-_EMPTY = -1
-_HALF, _LOW = np.uint64(HALF_BITS), np.uint64((1 << HALF_BITS) - 1)
-_MIX, _SHIFT, _PLACE = np.uint64(0x9E3779B97F4A7C15), np.uint64(54), np.uint64(_TABLE - 1)
+GAIN = 15
+"""Most that the dimension rises by one inner product, for all that is counted: it hardly ever is more than 6."""
+
+CHANGES = 64
+"""Last changes of the basis that are remembered."""
+
+NONE = -1
+_HALF = np.uint64(HALF_BITS)
+_MIX, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(56)
 _ONE, _WORD, _BITS = np.uint64(1), np.uint64(6), np.uint64(63)
 _PLUS, _MINUS = np.uint64(1), np.uint64(2)
 
@@ -44,41 +56,69 @@ class InnerProducts(NamedTuple):
 
 
 class Span(NamedTuple):
-    """Work space: a space of bilinear forms in echelon form, and a hash table of the inner products in it.
+    """The space that inner products span, and work space; what is said to be of a lane is not shared.
 
     Attributes:
-        pivots: (p n, words) the form whose lowest bit is that of the row.
-        present: (p n,) whether there is one.
-        form: (words,) the form that is being reduced.
-        fresh: (p n,) lowest bits of forms that are to be removed again.
-        firsts, seconds: (p n,) the forms r_firsts c_seconds that `span_without` found to be independent, in order.
-        keys: (TABLE,) supports of r and c of an inner product.
-        places: (TABLE,) its number, -1 where there is none.
+        functionals: (p n, words) bit s of row e is the coefficient of functional s at entry e of a form.
+        vacant: (words,) the places without a form.
+        triples: (3, room) the members of variants 2, 1 and 0 of each triple.
+        places: (N + room,) the places of the forms r_i c_i of inner products, then of the forms r_first c_second of
+            triples; NONE if a form is in the span of others.
+        heads, nexts: (BUCKETS,), (N,) lists of the inner products by their vectors modulo 2, NONE at the end.
+        changes: (3, CHANGES) vectors r and c and places of the last forms that took one.
+        counts: (2,) numbers of triples and of changes; of a lane.
+        values: (words,) the values of the functionals at a form; of a lane.
+        kept, firsts, added: (GAIN, words), (GAIN,), (2, GAIN) values of the forms that a candidate adds, reduced by
+            those before, the lowest place of each, and its vectors r and c; of a lane.
     """
 
-    pivots: Words
-    present: npt.NDArray[np.bool_]
-    form: Words
-    fresh: IntArray
-    firsts: IntArray
-    seconds: IntArray
-    keys: Words
+    functionals: Words
+    vacant: Words
+    triples: IntArray
     places: IntArray
+    heads: IntArray
+    nexts: IntArray
+    changes: Words
+    counts: IntArray
+    values: Words
+    kept: Words
+    firsts: IntArray
+    added: Words
 
 
-def work_space(p: int, n: int) -> Span:
-    """Return an empty span of forms p x n."""
-    size = p * n
-    words = (size + 63) // 64
+def words_of(size: int) -> int:
+    """Return the number of words for a bit for each entry of a form."""
+    return (size + 63) // 64
+
+
+def room_for(count: int) -> int:
+    """Return the most triples that a span has room for; of random annealings none came to half of it."""
+    return 3 * count
+
+
+def work_space(p: int, n: int, count: int) -> Span:
+    """Return an empty span of forms p x n for so many inner products."""
+    size, words, room = p * n, words_of(p * n), room_for(count)
+
+    def zeros(*shape: int) -> Words:
+        return np.zeros(shape, dtype=np.uint64)
+
+    def numbers(*shape: int) -> IntArray:
+        return np.zeros(shape, dtype=np.int16)
+
     return Span(
-        pivots=np.zeros((size, words), dtype=np.uint64),
-        present=np.zeros(size, dtype=np.bool_),
-        form=np.zeros(words, dtype=np.uint64),
-        fresh=np.zeros(size, dtype=np.int64),
-        firsts=np.zeros(size, dtype=np.int64),
-        seconds=np.zeros(size, dtype=np.int64),
-        keys=np.zeros(_TABLE, dtype=np.uint64),
-        places=np.zeros(_TABLE, dtype=np.int64),
+        zeros(size, words),
+        zeros(words),
+        numbers(3, room),
+        numbers(count + room),
+        numbers(BUCKETS),
+        numbers(count),
+        zeros(3, CHANGES),
+        np.zeros(2, dtype=np.int64),
+        zeros(words),
+        zeros(GAIN, words),
+        np.zeros(GAIN, dtype=np.int64),
+        zeros(2, GAIN),
     )
 
 
@@ -109,138 +149,255 @@ def random_vector(rng: Words, length: int) -> np.uint64:
 
 
 @compiled(internal=True)
-def set_form(span: Span, row: np.uint64, col: np.uint64, n: int) -> None:
-    """Set `span.form` to r_i c_j modulo 2."""
-    form = span.form
-    form[:] = ZERO
-    rest, bits = support_of(row), support_of(col)
-    while rest:
-        place = first_bit(rest) * np.uint64(n)
-        rest &= rest - _ONE
-        word, offset = place >> _WORD, place & _BITS
-        form[word] |= bits << offset
-        if offset + np.uint64(n) > np.uint64(64):
-            form[word + _ONE] |= bits >> (np.uint64(64) - offset)
+def evaluate(span: Span, row: np.uint64, col: np.uint64, n: int) -> None:
+    """Set `span.values` to the values of the functionals at the form of two supports."""
+    values = span.values
+    for word in range(len(values)):
+        values[word] = ZERO
+    while row:
+        first = np.int64(first_bit(row)) * n
+        row &= row - _ONE
+        rest = col
+        while rest:
+            entry = first + np.int64(first_bit(rest))
+            rest &= rest - _ONE
+            for word in range(len(values)):
+                values[word] ^= span.functionals[entry, word]
 
 
 @compiled(internal=True)
-def insert(span: Span) -> int:
-    """Add `span.form` to the space; return its lowest bit after reduction, -1 if it was in the space already."""
-    form, pivots = span.form, span.pivots
-    for word in range(len(form)):
-        while form[word]:
-            place = 64 * word + np.int64(first_bit(form[word]))
-            if not span.present[place]:
-                span.present[place] = True
-                for other in range(len(form)):
-                    pivots[place, other] = form[other]
-                return place  # type: ignore[return-value]  # compiled, it is one
-            for other in range(word, len(form)):
-                form[other] ^= pivots[place, other]
-    return -1
+def take_place(span: Span) -> int:
+    """Give the form whose values are set a vacant place; return it, NONE if the form is in the span."""
+    values, place = span.values, NONE
+    for word in range(len(values)):
+        here = values[word] & span.vacant[word]
+        if here:
+            place = 64 * word + np.int64(first_bit(here))  # type: ignore[assignment]  # compiled, it is one
+            break
+    if place == NONE:
+        return place
+    where, bit = place >> 6, np.uint64(place) & _BITS
+    meet()
+    if lane() == 0:
+        span.vacant[where] ^= _ONE << bit
+    values[where] ^= _ONE << bit
+    for entry in range(lane(), len(span.functionals), width()):
+        mask = ZERO - ((span.functionals[entry, where] >> bit) & _ONE)
+        for word in range(len(values)):
+            span.functionals[entry, word] ^= values[word] & mask
+    meet()
+    return place
 
 
 @compiled(internal=True)
-def hashed(key: np.uint64) -> np.uint64:
-    """Return the first place for a key in the hash table."""
-    return (key * _MIX) >> _SHIFT
+def add_form(span: Span, of: InnerProducts, form: int, first: int, second: int) -> None:
+    """Put r_first c_second, which is number `form`, in the space."""
+    row, col = of.rows[first], of.cols[second]
+    evaluate(span, support_of(row), share(support_of(col)), of.n)
+    for word in range(len(span.values)):
+        span.values[word] = xor_of_all(span.values[word])
+    place = take_place(span)
+    if lane() == 0:
+        span.places[form] = place
+        if place != NONE:
+            change = span.counts[1] % CHANGES
+            span.changes[0, change], span.changes[1, change], span.changes[2, change] = row, col, np.uint64(place)
+    if place != NONE:
+        span.counts[1] += 1
+    meet()
 
 
 @compiled(internal=True)
-def key_of(row: np.uint64, col: np.uint64) -> np.uint64:
-    """Return the key of an inner product: its vectors modulo 2."""
-    return (support_of(row) << _HALF) | support_of(col)
+def vacate(span: Span, form: int) -> None:
+    """Take a form out of its place."""
+    place = span.places[form]
+    if place != NONE and lane() == 0:
+        span.vacant[place >> 6] ^= _ONE << (np.uint64(place) & _BITS)
+    meet()
+
+
+@compiled(internal=True)
+def bucket_of(row: np.uint64, col: np.uint64) -> int:
+    """Return the list of inner products with these supports."""
+    return np.int64((((row << _HALF) | col) * _MIX) >> _SHIFT)  # type: ignore[return-value]  # compiled, it is one
 
 
 @compiled(internal=True)
 def find(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, variant: int) -> int:
-    """Return the number of an inner product in the space, -1 if it is not there."""
-    key = key_of(row, col)
-    place = hashed(key)
-    while span.places[place] != _EMPTY:
-        i = span.places[place]
-        if span.keys[place] == key and of.variants[i] == variant and of.rows[i] == row and of.cols[i] == col:
-            return i
-        place = (place + _ONE) & _PLACE
-    return -1
+    """Return the number of an inner product in the space, NONE if it is not there."""
+    i = span.heads[bucket_of(support_of(row), support_of(col))]
+    while i != NONE and (of.variants[i] != variant or of.rows[i] != row or of.cols[i] != col):
+        i = span.nexts[i]
+    return np.int64(i)  # type: ignore[return-value]
 
 
 @compiled(internal=True)
 def find_third(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, a: int, variant: int) -> int:
-    """Return the number of an inner product that is a triple with (row, col) and number `a`, -1 if there is none."""
-    key = key_of(row, col) ^ key_of(of.rows[a], of.cols[a])
-    if not key & _LOW or not key >> _HALF:
-        return -1
-    place = hashed(key)
-    while span.places[place] != _EMPTY:
-        i = span.places[place]
-        if span.keys[place] == key and of.variants[i] == variant:
-            r, c = of.rows[i], of.cols[i]
-            by_row = total(row, of.rows[a], False) == r or total(row, of.rows[a], True) == r
-            if by_row and (total(col, of.cols[a], False) == c or total(col, of.cols[a], True) == c):
-                return i
-        place = (place + _ONE) & _PLACE
-    return -1
+    """Return the number of an inner product that is a triple with (row, col) and number `a`, NONE if there is none."""
+    r, c = support_of(row) ^ support_of(of.rows[a]), support_of(col) ^ support_of(of.cols[a])
+    if not r or not c:
+        return NONE
+    i = span.heads[bucket_of(r, c)]
+    while i != NONE:
+        if of.variants[i] == variant and support_of(of.rows[i]) == r and support_of(of.cols[i]) == c:
+            third = of.rows[i]
+            by_row = total(row, of.rows[a], False) == third or total(row, of.rows[a], True) == third
+            third = of.cols[i]
+            if by_row and (total(col, of.cols[a], False) == third or total(col, of.cols[a], True) == third):
+                return np.int64(i)  # type: ignore[return-value]
+        i = span.nexts[i]
+    return NONE
 
 
 @compiled(internal=True)
-def add_form(span: Span, of: InnerProducts, first: int, second: int, dimension: int) -> int:
-    """Add r_first c_second to a space; return its dimension then."""
-    set_form(span, of.rows[first], of.cols[second], of.n)
-    if insert(span) < 0:
-        return dimension
-    span.firsts[dimension], span.seconds[dimension] = first, second
-    return dimension + 1
+def link(span: Span, of: InnerProducts, i: int) -> None:
+    """Add an inner product to its list."""
+    bucket = bucket_of(support_of(of.rows[i]), support_of(of.cols[i]))
+    if lane() == 0:
+        span.nexts[i], span.heads[bucket] = span.heads[bucket], i
+    meet()
+
+
+@compiled(internal=True)
+def unlink(span: Span, of: InnerProducts, i: int) -> None:
+    """Remove an inner product from its list."""
+    bucket = bucket_of(support_of(of.rows[i]), support_of(of.cols[i]))
+    if lane() == 0:
+        if span.heads[bucket] == i:
+            span.heads[bucket] = span.nexts[i]
+        else:
+            before = span.heads[bucket]
+            while span.nexts[before] != i:
+                before = span.nexts[before]
+            span.nexts[before] = span.nexts[i]
+    meet()
+
+
+@compiled(internal=True)
+def add_triple(span: Span, of: InnerProducts, i: int, j: int, k: int) -> None:
+    """Add the triple of three inner products, in any order."""
+    t = span.counts[0]
+    if t == span.triples.shape[1]:
+        return
+    first = i if of.variants[i] == 2 else j if of.variants[j] == 2 else k
+    second = i if of.variants[i] == 1 else j if of.variants[j] == 1 else k
+    if lane() == 0:
+        span.triples[0, t], span.triples[1, t], span.triples[2, t] = first, second, i + j + k - first - second
+    span.counts[0] = t + 1
+    add_form(span, of, len(of.rows) + t, first, second)
+
+
+@compiled(internal=True)
+def enter(span: Span, of: InnerProducts, i: int) -> None:
+    """Put an inner product and its triples in the space."""
+    link(span, of, i)
+    add_form(span, of, i, i, i)
+    second, third = (of.variants[i] + 1) % 3, (of.variants[i] + 2) % 3
+    for start in range(0, len(of.rows), width()):
+        a, found = start + lane(), NONE
+        if a < len(of.rows) and of.variants[a] == second and span.places[a] >= NONE:
+            found = find_third(span, of, of.rows[i], of.cols[i], a, third)
+        for k in range(votes(found != NONE)):
+            a = start + voter(found != NONE, k)
+            add_triple(span, of, i, a, find_third(span, of, of.rows[i], of.cols[i], a, third))
+
+
+@compiled(internal=True)
+def leave(span: Span, of: InnerProducts, i: int) -> None:
+    """Take an inner product and its triples out of the space; forms that depended on theirs take their places."""
+    count = len(of.rows)
+    unlink(span, of, i)
+    vacate(span, i)
+    for start in range((span.counts[0] - 1) // width() * width(), -1, -width()):
+        t = start + lane()
+        hit = t < span.counts[0] and (span.triples[0, t] == i or span.triples[1, t] == i or span.triples[2, t] == i)
+        for k in range(votes(hit) - 1, -1, -1):
+            t, last = start + voter(hit, k), span.counts[0] - 1
+            vacate(span, count + t)
+            if lane() == 0:
+                for member in range(3):
+                    span.triples[member, t] = span.triples[member, last]
+                span.places[count + t] = span.places[count + last]
+            span.counts[0] = last
+            meet()
+    if lane() == 0:
+        span.places[i] = NONE - 1  # it is not in the space
+    meet()
+    for start in range(0, count + span.counts[0], width()):
+        form = start + lane()
+        hit = form < count + span.counts[0] and span.places[form] == NONE
+        for k in range(votes(hit)):
+            form = start + voter(hit, k)
+            first = form if form < count else np.int64(span.triples[0, form - count])
+            second = form if form < count else np.int64(span.triples[1, form - count])
+            add_form(span, of, form, first, second)
 
 
 @compiled
-def span_without(span: Span, of: InnerProducts, left_out: int) -> int:
-    """Set the space to what all inner products but one (-1: all) and their triples span; return its dimension."""
-    span.present[:] = False
-    span.places[:] = _EMPTY
-    dimension = 0
-    for i in range(len(of.rows)):
-        if i != left_out:
-            place = hashed(key_of(of.rows[i], of.cols[i]))
-            while span.places[place] != _EMPTY:
-                place = (place + _ONE) & _PLACE
-            span.keys[place], span.places[place] = key_of(of.rows[i], of.cols[i]), i
-            dimension = add_form(span, of, i, i, dimension)
-    for i in range(len(of.rows)):
-        if i != left_out and of.variants[i] == 2:
-            for j in range(len(of.rows)):
-                if j != left_out and of.variants[j] == 1 and find_third(span, of, of.rows[i], of.cols[i], j, 0) >= 0:
-                    dimension = add_form(span, of, i, j, dimension)
-    return dimension
+def lacking(span: Span) -> int:
+    """Return how many dimensions the space lacks."""
+    vacant = 0
+    for word in range(len(span.vacant)):
+        vacant += np.int64(popcount(span.vacant[word]))  # type: ignore[assignment]
+    return vacant
 
 
 @compiled(internal=True)
-def insert_fresh(span: Span, count: int) -> int:
-    """Add `span.form` to the space, to be removed again after `count` others; return their number then."""
-    place = insert(span)
-    if place < 0:
+def begin(span: Span, of: InnerProducts) -> None:
+    """Empty the space."""
+    size, count = len(span.functionals), len(of.rows)
+    span.counts[0] = span.counts[1] = 0
+    for entry in range(lane(), size, width()):
+        for word in range(len(span.vacant)):
+            span.functionals[entry, word] = ZERO
+        span.functionals[entry, entry >> 6] = _ONE << (np.uint64(entry) & _BITS)
+    for bucket in range(lane(), BUCKETS, width()):
+        span.heads[bucket] = NONE
+    for i in range(lane(), count, width()):
+        span.places[i] = NONE - 1
+    if lane() == 0:
+        for word in range(len(span.vacant)):
+            rest = size - 64 * word
+            span.vacant[word] = ~ZERO if rest >= 64 else (_ONE << np.uint64(rest)) - _ONE
+    meet()
+
+
+@compiled(internal=True)
+def gained(span: Span, row: np.uint64, col: np.uint64, n: int, count: int) -> int:
+    """Return how many forms a candidate adds with the form of two vectors, if it was `count` without."""
+    values, kept = span.values, span.kept
+    if count == GAIN:
         return count
-    span.fresh[count] = place
-    return count + 1
+    evaluate(span, support_of(row), support_of(col), n)
+    for word in range(len(values)):
+        values[word] &= span.vacant[word]
+    for k in range(count):
+        place = span.firsts[k]
+        if (values[place >> 6] >> (np.uint64(place) & _BITS)) & _ONE:
+            for word in range(len(values)):
+                values[word] ^= kept[k, word]
+    for word in range(len(values)):
+        if values[word]:
+            span.firsts[count] = 64 * word + np.int64(first_bit(values[word]))
+            span.added[0, count], span.added[1, count] = row, col
+            for other in range(len(values)):
+                kept[count, other] = values[other]
+            return count + 1
+    return count
 
 
-@compiled
-def gain(span: Span, of: InnerProducts, left_out: int, row: np.uint64, col: np.uint64, variant: int) -> int:
-    """Return by how much the dimension rises with an inner product for the one left out; the space stays as it is.
-
-    Modulo 2 and the three inner products of a triple, (r_a A)(B c_b) is the same form for any two of them.
-    """
-    set_form(span, row, col, of.n)
-    count = insert_fresh(span, 0)
+@compiled(internal=True)
+def gain(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, variant: int) -> int:
+    """Return by how much the dimension rises with an inner product and its triples, at most GAIN."""
+    count = gained(span, row, col, of.n, 0)
     second, third = (variant + 1) % 3, (variant + 2) % 3
     for a in range(len(of.rows)):
-        if a != left_out and of.variants[a] == second:
+        if of.variants[a] == second and span.places[a] >= NONE:
             b = find_third(span, of, row, col, a, third)
-            if b >= 0:
-                set_form(span, of.rows[a], of.cols[b], of.n)
-                count = insert_fresh(span, count)
-    for i in range(count):
-        span.present[span.fresh[i]] = False
+            if b != NONE:
+                first = row if variant == 2 else of.rows[a] if variant == 1 else of.rows[b]
+                last = col if variant == 1 else of.cols[b] if variant == 2 else of.cols[a]
+                count = gained(span, first, last, of.n, count)
     return count
 
 

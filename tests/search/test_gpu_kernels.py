@@ -54,15 +54,18 @@ ptx, _ = cuda.compile_ptx(make_kernel(form, walk.cost), signature, cc=(9, 0))
 print(ptx)
 """
 
-GROUPS = f"""{BEGIN}
+LANES = f"""{BEGIN}
 from numba import types
 from numba.cuda import dispatcher
 from lcma.search.groups.gpu import make_kernel as groups_kernel
+from lcma.search.triples.gpu import make_kernel as triples_kernel
 dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
-wide, word = types.int64, types.uint64
-arrays = [(word, 3), (types.int8, 2), (wide, 2), (wide, 1), (word, 1), (wide, 1), (wide, 3), (wide, 1), (word, 1)]
-signature = tuple(types.Array(dtype, dimensions, "C") for dtype, dimensions in [*arrays, (types.float64, 1)])
-print(cuda.compile_ptx(groups_kernel(64), signature, cc=(9, 0))[0])
+wide, word, byte, real = types.int64, types.uint64, types.int8, types.float64
+groups = [(word, 3), (byte, 2), (wide, 2), (wide, 1), (word, 1), (wide, 1), (wide, 3), (wide, 1), (word, 1), (real, 1)]
+triples = [(word, 2), (word, 2), (byte, 2), (word, 1), (wide, 1), (wide, 1), (real, 1), (real, 3), (real, 1)]
+kernel, arrays = dict(groups=(groups_kernel(64), groups), triples=(triples_kernel(7, 8, 29), triples))[sys.argv[1]]
+signature = tuple(types.Array(dtype, dimensions, "C") for dtype, dimensions in arrays)
+print(cuda.compile_ptx(kernel, signature, cc=(9, 0))[0])
 """
 
 FORMS = ["4x4x4 64 flip", "4x4x4 64 flip-zt", "5x5x5 48 flip-c3", "4x4x5 48 flip-z2", "4x4x4:tri-left 48 flip-half"]
@@ -125,11 +128,13 @@ def test_kernels_compile_without_a_driver(gpu_toolchain, form):
 
 
 @pytest.mark.slow
-def test_walks_for_groups_compile_without_a_driver(gpu_toolchain):
-    done = python(GROUPS)
+@pytest.mark.parametrize("name", ["groups", "triples"])
+def test_kernels_of_warps_compile_without_a_driver(gpu_toolchain, name):
+    done = python(LANES, name)
     assert done.returncode == 0, done.stderr[-2000:]
     assert "vote.sync.ballot" in done.stdout
-    assert ".local" not in done.stdout
+    # What a lane has of its own in triples, the values of forms that a candidate adds, is in local memory.
+    assert (".local" in done.stdout) == (name == "triples")
 
 
 def run(code, folder, home):

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from lcma.schemes_db import Z, parse_target
-from lcma.search.triples import kernel
-from lcma.search.triples.annealer import Annealer, _entries
+from lcma.search.triples import gpu
+from lcma.search.triples.annealer import COOLING, Annealer, TripleFleet, _entries
 from lcma.search.triples.arrangement import TWO_PRODUCTS, Arrangement, independent_rows, scheme_of, seventh_product
-from lcma.search.triples.kernel import anneal, candidates, choose, draw_candidates
-from lcma.search.triples.span import InnerProducts, gain, randomize, span_without, total, work_space
+from lcma.search.triples.dual import dual_space, fill_dual
+from lcma.search.triples.kernel import ROUNDING, anneal, candidates, choose, draw_candidates, lighten, put_in, take_out
+from lcma.search.triples.span import NONE, InnerProducts, lacking, randomize, total, work_space
 from lcma.verify import certify
 
 SIGNS = list(product((1, -1), repeat=2))
@@ -42,106 +43,137 @@ def test_a_triple_is_a_scheme_of_rank_seven(s, u):
 
 
 def arrangements(p, n, count):
-    """Yield random arrangements with some triples, as `InnerProducts` and as the plain twin."""
+    """Yield random inner products with some triples."""
     rng = np.array([12345], dtype=np.uint64)
     rows, cols, variants = (np.zeros(count, dtype=dtype) for dtype in (np.uint64, np.uint64, np.int64))
-    vertices = InnerProducts(rows, cols, variants, p, n)
+    products = InnerProducts(rows, cols, variants, p, n)
     for number in range(40):
-        randomize(rng, vertices)
+        randomize(rng, products)
         for third, (i, j) in enumerate(((0, 1), (1, 2), (3, 4))):  # random vectors hardly ever are triples
             row, col = total(rows[i], rows[j], True), total(cols[i], cols[j], False)
             if row and col and number >> third & 1:
                 rows[6 + third], cols[6 + third] = row, col
                 variants[[i, j, 6 + third]] = np.roll((2, 1, 0), third)
-        yield vertices, Arrangement(_entries(rows, p), _entries(cols, n), variants.copy())
+        yield products
+
+
+def at(these, i):
+    """The vectors and the variant of inner product i."""
+    return tuple(array[i] for array in these[:3])
 
 
 def dimension_of(plain):
     return len(independent_rows(plain.forms(plain.triples())))
 
 
+def plain_of(products, but=None):
+    """The plain twin, without one of the inner products."""
+    kept = [i for i in range(len(products.rows)) if i != but]
+    rows, cols = _entries(products.rows, products.p), _entries(products.cols, products.n)
+    return Arrangement(rows[kept], cols[kept], products.variants[kept])
+
+
+def forms_in_places(span, products):
+    """The matrix of the forms that are in places, and the places."""
+    plain, count = plain_of(products), len(products.rows)
+    placed = [form for form in range(count + span.counts[0]) if span.places[form] >= 0]
+    members = [(form, form) if form < count else span.triples[:2, form - count] for form in placed]
+    return np.array([np.outer(plain.rows[i], plain.cols[j]).ravel() for i, j in members]), span.places[placed]
+
+
 @pytest.mark.parametrize(("p", "n"), [(3, 4), (7, 11), (16, 16)])
-def test_the_kernel_counts_as_the_plain_twin(p, n):
-    span, found, gains = work_space(p, n), set(), set()
-    for number, (vertices, plain) in enumerate(arrangements(p, n, 9)):
-        found.add(len(plain.triples()))
-        assert span_without(span, vertices, -1) == dimension_of(plain)
-        i = number % 9
-        others = [j for j in range(9) if j != i]
-        less = dimension_of(Arrangement(plain.rows[others], plain.cols[others], plain.variants[others]))
-        assert span_without(span, vertices, i) == less
-        for _ in range(2):  # the space stays as it is
-            rise = gain(span, vertices, i, vertices.rows[i], vertices.cols[i], vertices.variants[i])
-            assert less + rise == dimension_of(plain)
-        gains.add(rise)
+def test_products_come_and_go_as_in_the_plain_twin(p, n):
+    span, dual, among, rng = work_space(p, n, 9), dual_space(p * n), candidates(), np.array([5], dtype=np.uint64)
+    found, gains = set(), set()
+    for number, products in enumerate(arrangements(p, n, 9)):
+        index = fill_dual(span, products, dual)
+        for i in (number % 9, (number + 4) % 9):
+            found.add(span.counts[0])
+            assert span.counts[0] == len(plain_of(products).triples())
+            assert p * n - lacking(span) == dimension_of(plain_of(products))
+            index += take_out(span, products, dual, i)
+            less = p * n - lacking(span)
+            assert less == dimension_of(plain_of(products, i))
+            draw_candidates(rng, among, products, i, span)
+            drawn = np.flatnonzero(among.gains != NONE).tolist()
+            new = [at(among, c) for c in drawn]
+            assert new[0] == at(products, i)
+            assert len(set(new)) == len(new)
+            assert not {at(products, j) for j in range(9) if j != i} & set(new[1:])
+            for c in drawn:
+                products.rows[i], products.cols[i], products.variants[i] = at(among, c)
+                assert less + among.gains[c] == dimension_of(plain_of(products))
+                gains.add(among.gains[c])
+            index += put_in(span, products, dual, i, among, drawn[-1])
+        forms, places = forms_in_places(span, products)
+        assert np.allclose((forms @ dual.functionals)[:, places], np.eye(len(places)), atol=1e-6)
+        assert np.isclose(-np.linalg.slogdet(dual.functionals)[1], index, atol=1e-6)
     assert len(found) > 1
-    assert len(gains) > 1
+    assert gains >= {1, 2}
 
 
-def test_candidates_are_distinct_and_new():
-    span, among, rng = work_space(3, 4), candidates(), np.array([7], dtype=np.uint64)
-    for vertices, _ in arrangements(3, 4, 9):
-        span_without(span, vertices, 4)
-        drawn = draw_candidates(rng, vertices, 4, span, among)
-        there = {(vertices.rows[i], vertices.cols[i], vertices.variants[i]) for i in range(9) if i != 4}
-        new = [(among.rows[c], among.cols[c], among.variants[c]) for c in range(drawn)]
-        assert new[0] == (vertices.rows[4], vertices.cols[4], vertices.variants[4])
-        assert len(set(new)) == drawn > 1
-        assert not there & set(new[1:])
-
-
-def test_choices_follow_their_weights():
+def test_choices_follow_their_energies():
     among, rng = candidates(), np.array([3], dtype=np.uint64)
-    among.scores[:3] = 5, 4, 5 - 2 * np.log(3)
-    counts = np.bincount([choose(rng, among, 3, 2.0) for _ in range(20_000)])
+    among.energies[:] = np.inf
+    among.energies[[0, 1, 5]] = 5, 5.5, 5 + np.log(3)
+    counts = np.bincount([choose(rng, among) for _ in range(20_000)], minlength=6)[[0, 1, 5]]
     weights = np.array([1, np.exp(-0.5), 1 / 3])
+    assert counts.sum() == 20_000
     assert np.abs(counts / 20_000 - weights / weights.sum()).max() < 0.015
 
 
-def test_determinant_and_inverse_of_the_forms():
-    square = np.random.default_rng(0).integers(-2, 3, (12, 12)).astype(float)
-    assert np.isclose(kernel.eliminate(square.copy(), False), np.linalg.slogdet(square)[1])
-    assert kernel.eliminate(np.ones((3, 3)), False) == np.inf
-    unimodular = np.tril(square, -1) + np.eye(12)
-    shuffled = unimodular[np.random.default_rng(1).permutation(12)]
-    assert np.isclose(kernel.log_inverse(shuffled.copy()), np.log(np.abs(np.linalg.inv(shuffled)).sum()))
-    assert kernel.log_inverse(square.copy()) == kernel.log_inverse(np.ones((3, 3))) == np.inf
-    for vertices, plain in arrangements(2, 2, 9):
-        forms = plain.forms(plain.triples())
-        chosen = independent_rows(forms)
-        expected = np.linalg.slogdet(forms[chosen])[1] if len(chosen) == 4 else np.inf
-        assert np.isclose(kernel.energy(vertices, work_space(2, 2), np.zeros((4, 4)), False), expected)
-
-
-def test_inner_products_are_replaced_until_the_scheme_is_integral():
-    p, n, count = 7, 8, 32
-    words = np.zeros((2, count), dtype=np.uint64)
-    vertices = InnerProducts(words[0], words[1], np.zeros(count, dtype=np.int64), p, n)
-    span, among, matrix, rng = work_space(p, n), candidates(), np.zeros((p * n, p * n)), np.array([1], dtype=np.uint64)
-    before = []
-    for _ in range(8):
-        randomize(rng, vertices)
-        while anneal(rng, vertices, span, among, 50_000, 1000, 100_000, 0.14, 0.06)[1] < p * n:
-            pass
-        before.append(kernel.energy(vertices, span, matrix, False))
-        _, index = kernel.lower(rng, vertices, span, among, matrix, False, 20_000, 0.5, 0.5)
-        assert span_without(span, vertices, -1) == p * n
-        assert np.isclose(kernel.energy(vertices, span, matrix, False), index, atol=1e-6)
-        if index < 0.5 < before[-1]:
-            break
-    else:
-        pytest.fail(f"no determinant became 1: {before}")
-    large = kernel.energy(vertices, span, matrix, True)
-    assert kernel.lower(rng, vertices, span, among, matrix, True, 20_000, 0.1, 0.0)[1] < large - 0.5
-    assert span_without(span, vertices, -1) == p * n
-    scheme = scheme_of(Arrangement(_entries(words[0], p), _entries(words[1], n), vertices.variants.copy()))
+def test_inner_products_are_annealed_until_the_scheme_is_integral():
+    p, n, count = 7, 8, 31
+    products = InnerProducts(*np.zeros((2, count), dtype=np.uint64), np.zeros(count, dtype=np.int64), p, n)
+    span, dual, rng = work_space(p, n, count), dual_space(p * n), np.array([1], dtype=np.uint64)
+    randomize(rng, products)
+    assert dimension_of(plain_of(products)) < p * n
+    work = rng, products, span, candidates(), dual
+    _, lacks, index = anneal(*work, 0, 800_000, 900_000, COOLING)
+    assert lacks == 0
+    assert abs(index) < ROUNDING
+    forms, _ = forms_in_places(span, products)
+    assert np.isclose(abs(np.linalg.det(forms)), 1)
+    weight = np.abs(dual.functionals).sum()
+    lighten(*work, 20_000, 0.1)
+    assert np.abs(dual.functionals).sum() < 0.7 * weight
+    scheme = scheme_of(plain_of(products))
     assert scheme.ring == Z
     certify(scheme)
 
 
-@pytest.mark.parametrize("many", [100, 1])
-def test_an_annealer_continues_from_its_state(many, monkeypatch):
-    monkeypatch.setattr("lcma.search.triples.annealer.MANY_ENTRIES", many)
+class OneChain:
+    """Stands for the chains of a GPU: one, by the twin."""
+
+    def __init__(self, gpu, p, n, count, seed):
+        self.chain = Annealer(parse_target(f"2x{p}x{n}"), p * n + count, *seed)
+        self.work = self.chain._work()
+        randomize(*self.work[:2])
+
+    def advance(self, steps, length, cooling):
+        made, lacks, index = anneal(*self.work, 0, steps, length, cooling)
+        vectors = [array[None] for array in (self.chain._rows, self.chain._cols, self.chain._variants)]
+        numbers = [np.array([number]) for number in (0, made, lacks, index)]
+        self.chains = gpu.Chains(*vectors, *numbers)
+
+    taken = gpu.OnGpu.taken
+
+
+def test_what_arrives_on_a_gpu_becomes_schemes(monkeypatch):
+    monkeypatch.setattr(gpu, "OnGpu", OneChain)
+    monkeypatch.setattr("lcma.search.triples.annealer.one_gpu", int)
+    fleet = TripleFleet(parse_target("2x3x3"), 15, seed=1, walkers=2, device="0", descends=False)
+    fleet.GPU_STEPS = 50_000
+    ((number, scheme),) = fleet.find(0, None)
+    assert (number, scheme.rank, scheme.ring) == (0, 15, Z)
+    certify(scheme)
+    assert fleet._chains.chains.made[0] == -1  # it begins anew
+    resumed = TripleFleet(parse_target("2x3x3"), 15, seed=1, walkers=2, device="0")
+    resumed.take_arrays(fleet.to_arrays())
+    assert (resumed._least, resumed._begun) == (18, 1)
+
+
+def test_an_annealer_continues_from_its_state():
     one, other = (Annealer(parse_target("2x3x3"), 15, seed=seed, index=index) for seed, index in ((4, 1), (0, 0)))
     one.advance(1000)
     other.take_arrays(one.to_arrays())

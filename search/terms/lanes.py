@@ -1,8 +1,10 @@
-"""Lanes that work on one walk together: one on a processor, those of a warp on a GPU (`gpu`, in place of these)."""
+"""Lanes that work together: one on a processor, those of a warp on a GPU (`flipgraph.gpu.lanes`, in place of these)."""
 
 from __future__ import annotations
 
-from ..terms.bits import compiled
+import numpy as np
+
+from .bits import compiled
 
 
 @compiled(forceinline=True)
@@ -32,3 +34,15 @@ def voter(hit: bool, k: int) -> int:
 @compiled(forceinline=True)
 def meet() -> None:
     """Wait until all lanes are here, and see what they wrote."""
+
+
+@compiled(forceinline=True)
+def share(bits: np.uint64) -> np.uint64:
+    """Return the bits, of the first `width` or all, that are this lane's share."""
+    return bits
+
+
+@compiled(forceinline=True)
+def xor_of_all(word: np.uint64) -> np.uint64:
+    """Return the sum modulo 2 of the words of all lanes."""
+    return word
