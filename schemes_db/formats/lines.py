@@ -113,7 +113,7 @@ _UNPACKED = pattern(
 _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
 
-_SYMBOLS = pattern(r"([\w,\s()]+)=\s*(?:\w+\.)?(?:symbols|var)\(\s*(['\"])([\w,\s]+)\2[^()]*\)")
+_SYMBOLS = pattern(r"([\w,\s()]+)=\s*(?:\w+\.)?(?:symbols|var|MatrixSymbol)\(\s*(['\"])([\w,\s]+)\2[^()]*\)")
 """Names that stand for themselves, as sympy has them."""
 
 _BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
@@ -318,7 +318,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """The lines that say something, in plain spelling, and whether they were so already and are one statement."""
     latex = "\\\\" in text or "\\begin" in text
     text = _unnumbered(_with_accents(matrices_as_lists(without_block_comments(text))))
-    bulleted = len(_BULLETS.findall(text[:MAX_SPLIT])) > 2
+    bulleted = len(_BULLETS.findall(text)) > 2
     for number, line in numbered(text):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
@@ -393,12 +393,13 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         name, left, right, third = row.group(1), row.group(3), row.group(4), row.group(5)
         if third:
             plain = f"({left})*({right})*({third})"
-        elif not name.isdigit():
+        elif right or not name.isdigit():
+            name = f"m{name}" if name.isdigit() else name
             plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
         part = part.replace("&", " ") if latex else part
-        numbering = _NUMBERING if bulleted or "=" in part else _COUNTED
+        numbering = _NUMBERING if bulleted or ("=" in part and part.lstrip()[:1] != "-") else _COUNTED
         part = _trimmed(spelled(numbering.sub("", part.lstrip())))
         part = numbering.sub("", part)
         if part:
