@@ -143,8 +143,13 @@ _EQUALS = {False: pattern(r"=|<-"), True: pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")}
 _RETURNED = pattern(r"\s*return\b")
 _LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
-_COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
-_DIVISOR = pattern(r"\s*+[\w.]++[\s)\]};,]*+")
+_BLOCK_COMMENTS = {"/*": "*/", "(*": "*)", "<!--": "-->", "%{": "%}", "#{": "#}", '"""': '"""', "'''": "'''"}
+_STRING = r"\"[^\"\\\n]*+(?:\"|\\.(?:[^\"\\\n]|\\.)*+\"?)|(?<![\w\])}'.])'[^'\n]*'"
+_OPENER = pattern(rf"\"\"\"|'''|{_STRING}|/\*|\(\*|<!--|[%#]\{{|#(?![a-z])[^\n]*|//[^\n]*")
+"""What opens a comment or a long string, and the strings and comments of one line in which nothing does."""
+
+_COMMENT = pattern(rf"{_STRING}|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
+_DIVISOR = pattern(r"\s*+[\w.]++(?:[\s)\]};,]*+$|\s*;\s*[A-Za-z_][\w\[\], ]*[-+*/]?=)")
 _DIGIT = pattern(r"\s*\d")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
 _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d")
@@ -156,7 +161,6 @@ _AMPERSAND = pattern(r"[ \t]&[ \t]*$")
 """An ampersand at the end of a line, with which a Fortran statement continues on the next one."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
-_BLOCK_COMMENTS = [pair.split() for pair in ("/* */", "(* *)", "<!-- -->", "%{ %}", "#{ #}", '""" """', "''' '''")]
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
 _CELL = r"((?=[^,|=\t;]*?[A-Za-z]_?\{?\d)[^,|=\t;]++)"
 _FACTORS_ROW = pattern(
@@ -250,7 +254,7 @@ def cut(text: str, separators: re.Pattern[str]) -> list[str]:
 
 def plain_code(text: str) -> str:
     """The text without comments, with LaTeX's matrices as rows."""
-    text = without_block_comments(text)
+    text = without_block_comments(text, code=True)
     if ("\\begin{" in text or "\\frac" in text) and text.lstrip()[:1] not in ("{", "["):
         lines = matrices_as_lists(text, inside=True).splitlines()
         plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
@@ -258,20 +262,26 @@ def plain_code(text: str) -> str:
     return "\n".join(_AMPERSAND.sub("", without_comment(line)) for line in text.splitlines())
 
 
-def without_block_comments(text: str) -> str:
-    """The text without comments and docstrings that may have several lines; line ends stay."""
-    for opener, closer in _BLOCK_COMMENTS:
-        parts: list[str] = []
-        position = 0
-        while (start := text.find(opener, position)) >= 0:
-            end = text.find(closer, start + len(opener))
-            alone = opener[0] not in "\"'%#" or not text[text.rfind("\n", 0, start) + 1 : start].strip()
-            if end < 0 or not alone:
-                break
-            parts += [text[position:start], " ", "\n" * text.count("\n", start, end)]
-            position = end + len(closer)
-        text = "".join(parts) + text[position:] if parts else text
-    return text
+def without_block_comments(text: str, code: bool = False) -> str:
+    """The text without comments and docstrings that may have several lines; line ends stay.
+
+    Marks in a string or a comment of one line open none. In `code`, long strings elsewhere in a line are emptied.
+    """
+    last = {opener: text.rfind(closer) for opener, closer in _BLOCK_COMMENTS.items() if opener in text}
+    parts: list[str] = []
+    position = at = 0
+    while last and (match := _OPENER.search(text, at)):
+        opener, start, at = match.group(), match.start(), match.end()
+        if at > last.get(opener, -1):
+            continue
+        before = text[max(start - MAX_GAP, 0) : start].rpartition("\n")[2].strip()
+        alone = opener[0] not in "\"'%#" or before in ("", "r")
+        if alone or opener == _BLOCK_COMMENTS[opener]:
+            at = text.index(_BLOCK_COMMENTS[opener], at) + len(_BLOCK_COMMENTS[opener])
+            if alone or code:
+                parts += [text[position:start], " " if alone else '""', "\n" * text.count("\n", start, at)]
+                position = at
+    return "".join(parts) + text[position:] if parts else text
 
 
 def without_comment(line: str) -> str:
@@ -281,16 +291,13 @@ def without_comment(line: str) -> str:
     latex = "_{" in line or "\\" in line
     for match in _COMMENT.finditer(line):
         mark, start, end = match.group(), match.start(), match.end()
-        if mark[0] == '"':
-            continue
         before, after = line[max(start - MAX_GAP, 0) : start].rstrip(), line[end : end + 1]
         opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
-        if mark == "//" and before.endswith("}}") and _DIVISOR.fullmatch(line, end):
-            continue  # {{1, 0}, {0, 1}} // Transpose of Mathematica
-        if before[-1:] == "\\" and not opens:
+        if mark[0] in "\"'" or (before[-1:] == "\\" and not opens):
             continue
-        inside = line[start - 1].isalnum() and after.isalnum()
-        if mark == "//" and (after == "=" or (not opens and (inside or _DIVISOR.fullmatch(line, end)))):
+        inside = not opens and line[start - 1].isalnum() and after.isalnum()
+        applied = not opens or before.endswith("}}")  # {{1, 0}, {0, 1}} // Transpose of Mathematica
+        if mark == "//" and (after == "=" or inside or (applied and _DIVISOR.match(line, end))):
             continue
         if mark == "%" and (
             _DIGIT.match(line, end) if before[-1:] in "{}" else not (opens or latex or _WORDS.match(line, end))
@@ -394,8 +401,7 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         if third:
             plain = f"({left})*({right})*({third})"
         elif right or not name.isdigit():
-            name = f"m{name}" if name.isdigit() else name
-            plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
+            plain = f"{'m' * name.isdigit()}{name} = ({left})*({right})" if right else f"{name} = {left}"
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
         part = part.replace("&", " ") if latex else part

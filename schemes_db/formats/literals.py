@@ -48,7 +48,7 @@ _LISTED = pattern(
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
-_MAGIC = pattern(r"\s*%+(?:run|load|store|macro|pylab|exec)\b|.*\brun_(?:line|cell)_magic\(")
+_MAGIC = pattern(r"\s*(?:%%(?!time|capture|prun)|%(?:run|load|store|macro|pylab|exec)\b)|.*\brun_(?:line|cell)_magic\(")
 """Statements of a notebook that may set any name."""
 
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")

@@ -78,13 +78,11 @@ HEAD = pattern(
 )
 """The heads of functions."""
 
-
 ANYTHING = pattern(
     r"\s*(?:exec\b|<<|Get\[|(?:clear|clearvars|unassign)\b(?!\s*,)(?![^;]*[a-z]{3,}\s+[a-z]{2,})"
     r"|(?:eval|evalin|assignin|load|source|run|execfile|include|read)\s*(?:[('\"`]|[\w./\\]+\.\w{1,4}\s*[;:]?\s*$))"
 )
 """Statements that may set any name, or forget it."""
-
 
 DECORATOR = pattern(
     r"\s*[@*](?!(?:\w+\.)*(?:n?jit\w*|\w*vectorize|\w*cached?|memoi[sz]e|(?:static|class)method|property|no_grad|inference_mode"

@@ -37,7 +37,7 @@ from . import (
 from .archive import NPY_MAGIC, array_of
 from .characters import in_ascii
 from .layouts import named_target
-from .parts import companions, is_part
+from .parts import PART_SUFFIXES, companions
 from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError, Wanted
 from .sections import naming_sections
 
@@ -302,7 +302,7 @@ def read_file(
         parts = companions(path)
         if not parts and path.is_dir():
             raise SchemeFormatError("is a folder, and not of three files ..L, ..R and ..P; name a file", path)
-        if parts and (path.is_dir() or is_part(path)):
+        if parts and (path.is_dir() or path.suffix in PART_SUFFIXES):
             return _read_parts(parts, format, target, ring, allow_pickle)
         raw = _content(path)
         targets = dict.fromkeys((target or named_target(path.stem), target))
