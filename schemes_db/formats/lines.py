@@ -57,7 +57,7 @@ _COMMANDS = tuple(
         (r"\\(?:displaystyle|q?quad|nonumber|notag)\b|\\[,;:!> \[\]()]", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
         (
-            r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox|(?:wide)?(?:hat|tilde)|(?:ov|und)erline|bar)\b",
+            r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox)\b|\\(?:(?:wide)?(?:hat|tilde)|(?:ov|und)erline|bar)\b(?!\s*\{?\s*\d)",
             "",
         ),
         (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
@@ -127,7 +127,7 @@ _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
 _AND_THEN = r"(?:,|(?<!\s))\s+and\s+"
 _PARTS = {
     False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|{_AND_THEN}|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
-    True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
+    True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d'])\s*,\s*){_SET}|;"),
 }
 """What parts statements of prose, and of code."""
 
@@ -143,9 +143,9 @@ _EQUALS = {False: pattern(r"=|<-"), True: pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")}
 _RETURNED = pattern(r"\s*return\b")
 _LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
-_BLOCK_COMMENTS = {"/*": "*/", "(*": "*)", "<!--": "-->", "%{": "%}", "#{": "#}", '"""': '"""', "'''": "'''"}
+_CLOSERS = {"/*": "*/", "(*": "*)", "<!--": "-->", "%{": "%}", "#{": "#}", "#=": "=#", '"""': '"""', "'''": "'''"}
 _STRING = r"\"[^\"\\\n]*+(?:\"|\\.(?:[^\"\\\n]|\\.)*+\"?)|(?<![\w\])}'.])'[^'\n]*'"
-_OPENER = pattern(rf"\"\"\"|'''|{_STRING}|/\*|\(\*|<!--|[%#]\{{|#(?![a-z])[^\n]*|//[^\n]*")
+_OPENER = pattern(rf"\"\"\"|'''|{_STRING}|/\*|\(\*|<!--|[%#]\{{|#=(?!=)|#(?![a-z])[^\n]*|//[^\n]*")
 """What opens a comment or a long string, and the strings and comments of one line in which nothing does."""
 
 _COMMENT = pattern(rf"{_STRING}|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
@@ -267,7 +267,7 @@ def without_block_comments(text: str, code: bool = False) -> str:
 
     Marks in a string or a comment of one line open none. In `code`, long strings elsewhere in a line are emptied.
     """
-    last = {opener: text.rfind(closer) for opener, closer in _BLOCK_COMMENTS.items() if opener in text}
+    last = {opener: text.rfind(closer) for opener, closer in _CLOSERS.items() if opener in text}
     parts: list[str] = []
     position = at = 0
     while last and (match := _OPENER.search(text, at)):
@@ -276,8 +276,8 @@ def without_block_comments(text: str, code: bool = False) -> str:
             continue
         before = text[max(start - MAX_GAP, 0) : start].rpartition("\n")[2].strip()
         alone = opener[0] not in "\"'%#" or before in ("", "r")
-        if alone or opener == _BLOCK_COMMENTS[opener]:
-            at = text.index(_BLOCK_COMMENTS[opener], at) + len(_BLOCK_COMMENTS[opener])
+        if alone or opener == _CLOSERS[opener]:
+            at = text.index(_CLOSERS[opener], at) + len(_CLOSERS[opener])
             if alone or code:
                 parts += [text[position:start], " " if alone else '""', "\n" * text.count("\n", start, at)]
                 position = at
