@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from html import unescape
 from itertools import chain
 
 from ...errors import SchemeFormatError
@@ -27,7 +28,7 @@ Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
 _MARKUP = pattern(
-    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297]"
+    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297\u00bd]"
     r"|[A-Za-z]\(\s*\d|->|\*\*|\*\w+\*\s*:?=|[A-Z] \d|Eq\("
 )
 
@@ -42,10 +43,7 @@ _ARGUMENT = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _COMMANDS = tuple(
     (pattern(text), replacement)
     for text, replacement in (
-        (
-            r"\\(?:tag|label|[hv]?phantom|q?quad|[hv]space|ref|eqref|pagecolor|(?:text)?color)\*?\{[^{}]*\}",
-            " ",
-        ),
+        (r"\\(?:tag|label|[hv]?phantom|q?quad|[hv]space|ref|eqref|pagecolor|(?:text)?color)\*?\{[^{}]*\}", " "),
         (r"\\(?:text|mbox|intertext)\*?\{([^{}]*)\}", _said_in_words),
         (rf"\\[td]?frac{_ARGUMENT}{_ARGUMENT}", r"((\1)/(\2))"),
         (r"\\[td]?frac(\d)(\d)", r"(\1/\2)"),
@@ -56,10 +54,8 @@ _COMMANDS = tuple(
         (r"\\(?:begin|end)\{\s*[A-Za-z]*\*?\s*\}(?:\{[^{}]*\})?|\\(?:left|right|[bB]igg?[lr]?|limits)\b", " "),
         (r"\\(?:displaystyle|q?quad|nonumber|notag)\b|\\[,;:!> \[\]()]", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
-        (
-            r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox)\b|\\(?:(?:wide)?(?:hat|tilde)|(?:ov|und)erline|bar)\b(?!\s*\{?\s*\d)",
-            "",
-        ),
+        (r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox)\b", ""),
+        (r"\\(?:(?:wide)?(?:hat|tilde)|(?:ov|und)erline|bar)\b(?!\s*\{?\s*\d)", ""),
         (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
         (r"(_\{[\d, ]+\})(?=[A-Za-z])", r"\1 "),
     )
@@ -84,6 +80,8 @@ _NAMES = tuple(
         (r"^\s*\*\*([^*=]+)\*\*([^*=]*)$", r"\1\2"),  # **Products**, **Step 1.** Compute
         (r"(?<![\w)\]])(\*\*?)([A-Za-z]\w*)(?:\1(?=\s*:?=)|(:)\1)", r"\2\3"),  # **M1** =, **M1:** in Markdown
         (r"\*\*(?=\s*[A-Za-z(])", "*"),
+        (r"(?<![\d.])\u00bd", "(1/2)"),
+        (r"(?<![A-Za-z0-9_])(?:Fraction|Rational)\(\s*(-?\d+)\s*,\s*(\d+)\s*\)", r"(\1/\2)"),
         (r"->", "="),
         (r"\[\[\s*(\d+)\s*,\s*(\d+)\s*\]\]", r"[\1,\2]"),
         (r"^\s*(?:sp\.|sympy\.)?Eq\((\w+),(.*)\)$", r"\1 = \2"),
@@ -469,6 +467,7 @@ def spelled(text: str) -> str:
     latex = "\\" in text or "$" in text or "_{" in text
     if "<" in text:
         text = re.sub(r"</?(?:math|p|br|i|b|em|strong|li)\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text.replace("''", "")))
+        text = unescape(text)
     if "\\" in text or "^" in text or "_{" in text:
         for command, replacement in _COMMANDS:
             text = command.sub(replacement, text)
