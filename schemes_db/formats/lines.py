@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from html import unescape
 from itertools import chain
 
 from ...errors import SchemeFormatError
@@ -76,6 +75,7 @@ _NAMES = tuple(
     (pattern(text), replacement)
     for text, replacement in (
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
+        (r"\{([-+])\}|\{\}(?=\s*[-+])", r"\1"),  # {}- b
         (r"(?<![\w.{,])(\d+)(?=[A-Za-z]+_)", r"\1 "),  # 2a_{11}
         (r"^\s*\*\*([^*=]+)\*\*([^*=]*)$", r"\1\2"),  # **Products**, **Step 1.** Compute
         (r"(?<![\w)\]])(\*\*?)([A-Za-z]\w*)(?:\1(?=\s*:?=)|(:)\1)", r"\2\3"),  # **M1** =, **M1:** in Markdown
@@ -467,7 +467,6 @@ def spelled(text: str) -> str:
     latex = "\\" in text or "$" in text or "_{" in text
     if "<" in text:
         text = re.sub(r"</?(?:math|p|br|i|b|em|strong|li)\s*/?>", " ", _SUBSCRIPT.sub(r"_{\1}", text.replace("''", "")))
-        text = unescape(text)
     if "\\" in text or "^" in text or "_{" in text:
         for command, replacement in _COMMANDS:
             text = command.sub(replacement, text)
