@@ -34,7 +34,7 @@ CHANGES = pattern(
     r"(?i)\b(?:negat\w*|swap\w*|exchang\w*|scal(?:e|es|ed|ing)|hal(?:f|ve)\w*|doubl\w*|twice|divid\w*"
     r"|replac\w*|omit\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign"
     r"|becomes?|delet\w*|remov\w*|revers\w*|neg|interchang\w*|complement(?:ed)?|numerators?|inverses?|upside|eighths|quarters"
-    r"|conj\w*|twofold|wrong|typos?|(?:add|plus|needs|gets|by|increase|increment|decrement|drop|ignore|skip|without) "
+    r"|conj(?:ugat\w*)?|wrong|typos?|(?:add|plus|needs|gets|by|increment|increase|decrement|drop|ignore|skip|without) "
     r"[a-z]_?\d+)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
 )
 """Words that say that something is done to numbers."""
