@@ -139,7 +139,6 @@ _EQUALS = {False: pattern(r"=|<-"), True: pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")}
 """What sets a name in prose, and in code, where braces behind a name do, too."""
 
 _RETURNED = pattern(r"\s*return\b")
-_LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _CLOSERS = {"/*": "*/", "(*": "*)", "<!--": "-->", "%{": "%}", "#{": "#}", "#=": "=#", '"""': '"""', "'''": "'''"}
 _STRING = r"\"[^\"\\\n]*+(?:\"|\\.(?:[^\"\\\n]|\\.)*+\"?)|(?<![\w\])}'.])'[^'\n]*'"
@@ -177,7 +176,8 @@ _RULES = pattern(r"\s*\{(?=[^\"]*$)[^=:>]*[=:>]")
 """Rules of Mathematica, and dictionaries of Sage."""
 
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
-_RULER = pattern(r"\s*(?:([-+=*_~#])\1{2,}|\|(?:\s*:?-+:?\s*\|)+)\s*")
+_TITLE = r"(?i:products|multiplications|outputs|results?|sums|additions|scheme)"
+_RULER = pattern(rf"\s*(?:([-+=*_~#])\1{{2,}}(?:\s*(?:\d+\s+)?{_TITLE}:?\s*\1+)?|\|(?:\s*:?-+:?\s*\|)+)\s*")
 _EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
 _SIDE_BY_SIDE = pattern(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
 _PLAIN = pattern(
@@ -233,7 +233,7 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
 
 def _depth(line: str, code: bool, start: str) -> int:
     """How many more brackets a line of a statement opens than it closes; braces only where a list starts."""
-    opened, closed = ("[({", "])}") if code else ("[{", "]}") if _LIST.search(start) else ("[", "]")
+    opened, closed = ("[({", "])}") if code else ("[{", "]}") if re.search(r"=\s*\{", start) else ("[", "]")
     return sum(map(line.count, opened)) - sum(map(line.count, closed))
 
 
