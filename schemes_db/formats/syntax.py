@@ -33,7 +33,7 @@ Value = Any
 MAX_DEPTH = 40
 """Brackets within brackets."""
 
-_NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
+_NAME = r"[A-Za-z]+\[\s*\d+\s*,\s*\d+\s*\]|[A-Za-z](?>_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math)\."
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?=[ijIJ]?(?!\w)))?"
 _TOKEN = pattern(
