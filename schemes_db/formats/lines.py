@@ -142,7 +142,7 @@ _RETURNED = pattern(r"\s*return\b")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
 _CLOSERS = {"/*": "*/", "(*": "*)", "<!--": "-->", "%{": "%}", "#{": "#}", "#=": "=#", '"""': '"""', "'''": "'''"}
 _STRING = r"\"[^\"\\\n]*+(?:\"|\\.(?:[^\"\\\n]|\\.)*+\"?)|(?<![\w\])}'.])'[^'\n]*'"
-_OPENER = pattern(rf"\"\"\"|'''|{_STRING}|/\*|\(\*|<!--|[%#]\{{|#=(?!=)|#(?![a-z])[^\n]*|//[^\n]*")
+_OPENER = pattern(rf"\"\"\"|'''|{_STRING}|/\*|\(\*|<!--|[%#]\{{(?=[ \t]*(?:\n|$))|#=(?!=)|#(?![a-z])[^\n]*|//[^\n]*")
 """What opens a comment or a long string, and the strings and comments of one line in which nothing does."""
 
 _COMMENT = pattern(rf"{_STRING}|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
@@ -265,7 +265,9 @@ def without_block_comments(text: str, code: bool = False) -> str:
 
     Marks in a string or a comment of one line open none. In `code`, long strings elsewhere in a line are emptied.
     """
-    last = {opener: text.rfind(closer) for opener, closer in _CLOSERS.items() if opener in text}
+    # In LaTeX %{, in Python #{ is a comment of one line.
+    octave = {"%{": "_{" not in text and "\\begin" not in text, "#{": ";\n" in text}
+    last = {one: text.rfind(_CLOSERS[one]) for one in _CLOSERS if one in text and octave.get(one, True)}
     parts: list[str] = []
     position = at = 0
     while last and (match := _OPENER.search(text, at)):

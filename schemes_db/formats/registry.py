@@ -36,6 +36,7 @@ from . import (
 )
 from .archive import NPY_MAGIC, array_of
 from .characters import in_ascii
+from .header import stated
 from .layouts import named_target
 from .parts import PART_SUFFIXES, companions
 from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError, Wanted
@@ -211,7 +212,9 @@ def parse_bytes(
             f"{said}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )
     try:
-        return _first_reading(texts, plain, text, wanted)
+        readings = _first_reading(texts, plain, text, wanted)
+        # What is said of several schemes in one text may be said of any of them.
+        return readings if len(readings) > 1 else [one.fitting(*stated(plain)) for one in readings]
     except SchemeFormatError as error:
         raise naming_sections(error, plain) from None
 
