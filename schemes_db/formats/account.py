@@ -17,19 +17,19 @@ from .reading import on_line
 from .syntax import Value
 
 _ASSIGNED = pattern(
-    rf"^(?P<words>(?:[A-Za-z]+[ ,:]\s*)*?)(?P<name>{NAME})\s*"
+    rf"^(?P<words>(?:[A-Za-z]+[ ,:]\s*)*?)(?P<name>{NAME})\s*(?::\s*(?:[A-Za-z.]{{3,}}|[fi]\d\d)(?=\s*=))?\s*"
     r"(?P<sign>:=|\+=|-=|=(?!=)|<-|:(?!.*=))\s*(?P<right>.*)$",
     re.DOTALL,
 )
 _REVERSED = pattern(rf"^(.*[)\d\]])\s*=\s*({NAME})$")
 _MATRIX = pattern(
-    r"^(?:return\b|\(?[A-Za-z]\w*(?P<turned>')\)?\s*:?=)\s*(?P<right>[\[(A-Za-z].*)$",
+    r"^(?:return\b|\(?[A-Za-z]\w*(?P<turned>')\)?\s*:?=)\s*(?:(?:new\s+[a-z]\w*)?(?:\[[\d,]*\])+\w*\s*(?=\{))?(?P<right>[\[({A-Za-z].*)$",
     re.DOTALL,
 )
 """A matrix that is returned, and one that is transposed as it is set."""
 
 _CELLS = r"\[(?:[^\[\]=]|\[\d+,\d+\])+\]"
-_SHOWN_MATRIX = pattern(rf"(?=.*;){_CELLS}|Matrix\(\[\[.*\]\]\)")
+_SHOWN_MATRIX = pattern(rf"(?=.*;){_CELLS}|Matrix\(\[\[.*\]\]\)|\{{\{{[^=]*\}}\}}")
 _PRODUCT = pattern(rf"(?P<left>{_CELLS})\s*[*.]?\s*(?P<right>{_CELLS})\s*(?:=\s*(?P<out>{_CELLS}))?")
 """Matrices that are multiplied, and what their product is called."""
 
@@ -38,10 +38,11 @@ _A_TIMES_B = pattern(r"(?i)c\s*=\s*a\s*[*@.]?\s*b\s*=\s*(?=\[)")
 _FOREIGN = frozenset(("assign", "wire", "reg", "my", "logic"))
 """Words before a name in languages that are not read."""
 
-_CONDITIONS = frozenset(("if", "elif", "unless", "when", "while", "not", "wrong"))
+_CONDITIONS = frozenset(("if", "elif", "unless", "when", "while", "not", "wrong", "neg", "minus", "conj"))
+"""Words before a name that is not set then, or not to what stands behind the sign."""
 
 _DECLARED = pattern(
-    r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*[\s:&*]+"
+    r"(?:(?:static|const|unsigned|long)\s+)*(?:int|float|double|long|short|auto|real|matrix|t|scalar)(?:\[\])*(?:(?:\s*,\s*\w+(?:[(\[][^()=\[\]]*[)\]])?)+\s*::|[\s:&*]+)\s*"
     r"\w+(?:[\[(][\d,\s]*[\])])*(?:\s*,\s*\**\w+(?:[\[(][\d,\s]*[\])])*)*",
     re.IGNORECASE,
 )

@@ -161,8 +161,8 @@ class Bindings(Meaning):
                 return _cast(lists[0], [*sizes, -1] if rows else sizes, dtype)
         return super().called(name, arguments, keywords)
 
-    def bind(self, names: list[str], text: str, line: int, sizes: Sequence[str] = ()) -> None:
-        """Bind names to the values of a text, arrays of these sizes; without names the values are `loose`."""
+    def bind(self, names: list[str], text: str, line: int, sizes: Sequence[str] | None = None) -> None:
+        """Bind names to the values of a text, arrays of a type of C of these sizes; without names they are `loose`."""
         try:
             parser = Parser(_BITS.sub(lambda number: str(int(number[0], 0)), _TYPED.sub("", text)), self)
             values = [parser.value()]
@@ -179,7 +179,7 @@ class Bindings(Meaning):
                 return
             if names and len(names) != len(values):
                 raise SchemeFormatError(f"{len(names)} names for {len(values)} values")
-            if sizes and _OF_INTEGERS.search(text):
+            if sizes is not None and _OF_INTEGERS.search(text):
                 raise SchemeFormatError("a quotient, or a sign ^, among integers of C")
             if sizes and (array := as_array(plain(values[0]), 8)) is not None:
                 values[0] = _sized(array, list(map(self.size, sizes)))
@@ -294,7 +294,7 @@ def _read(text: str, within: bool) -> Bindings:
             if types == "using":
                 aliases[names[0]] = value
             said = [*_SIZE.findall(sizes), *reversed(_ARRAY_SIZE.findall(types))]
-            found.bind(names, value, line, said if _TYPES.search(types) else ())
+            found.bind(names, value, line, said if _TYPES.search(types) else None)
             if _UNSIGNED.search(types) and any(_has_negatives(found.values.get(one)) for one in names):
                 raise SchemeFormatError(f"negative numbers of type {types}", line=line)
         elif declared := _DECLARED.fullmatch(statement):

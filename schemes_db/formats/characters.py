@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from html import unescape
 
 _MINUS = "\u2010\u2011\u2012\u2013\u2212\ufe63"
 _BLANKS = "\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
@@ -22,10 +23,11 @@ _LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
 
 def in_ascii(text: str) -> str:
-    """A text with ASCII minus signs, blanks, letters and digits, and lines that end with a line feed.
+    """A text with ASCII signs, blanks, letters and digits, without entities of web pages; lines end with a line feed.
 
     Raised and circled characters, vulgar fractions and em dashes stay: what they mean depends on where they stand.
     """
+    text = unescape(text) if re.search(r"&(?:minus|middot|sdot|times|nbsp);", text) else text
     if not text.isascii():
         text = text.translate(_ASCII)
     return _LINE_END.sub("\n", text)

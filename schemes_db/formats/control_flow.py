@@ -16,7 +16,7 @@ _LAST_WORDS = 20
 """Characters at the end of a line in which a word may end a block."""
 
 _OPENS = pattern(
-    r"\s*(?:(?P<control>(?:if|for|parfor|foreach|while|switch|try|do|repeat|unwind_protect)\b)"
+    r"\s*(?:(?P<control>(?:if|for|parfor|foreach|while|switch|try|do|repeat|unwind_protect)\b|let\s+(?P<own>\w+)\s*=.*\b(?P=own)\b)"
     r"|(?:\w+\s*:=\s*)?proc\b|(?:function|module)\b|(?:let|begin|quote)\s*$)"
 )
 _CLOSES = pattern(r"(?:^|[\s;:,])(?:end(?:\s(?:if|for|do|while|try|proc|function)|\w*)|fi|od|until \w+)[;:,.)]*$")

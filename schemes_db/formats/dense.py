@@ -85,10 +85,11 @@ def parse_bini(text: str, wanted: Wanted) -> list[Reading]:
         if (table and not _BINI_LINE.fullmatch(line)) or (line.count(";") != 3 and (says_change(line) or "=" in line)):
             raise SchemeFormatError("expected a line of product ; Gamma ; Alpha ; Beta", line=at)
     sizes = m * n, m * k, k * n
-    parts = [(at, line.split(";")[1:]) for at, line in lines if line.count(";") == 3]
+    parts = {line.partition(";")[0].strip(): (at, line.split(";")[1:]) for at, line in lines if line.count(";") == 3}
     if len(parts) != rank:
         raise SchemeFormatError(f"{len(parts)} products, where the header says {rank}")
-    w, u, v = (array_of_rows([numbers(at, part[slot].split(), sizes[slot]) for at, part in parts]) for slot in range(3))
+    rows = parts.values()
+    w, u, v = (array_of_rows([numbers(at, part[slot].split(), sizes[slot]) for at, part in rows]) for slot in range(3))
     return [reading_of_unlabelled(wanted, [u, v, w], (C, ""))]
 
 

@@ -34,6 +34,11 @@ MAX_TRIED = 32
 _RIGHT_SIDE = pattern(r"=|<-|:")
 _BLOCK = pattern(r"[A-Za-z][\W_]?\d")
 _SYMMETRIC = pattern(r"(?mi)^\W*symmetry:?\s*3\b")
+_TYPED = r"(?:(?:static|const|inline|public|private|final)[ \t]+)*(?:void|int|float|double|long|real)\b[^\n]{0,200}?"
+_COMPILED = pattern(rf"(?m)^[ \t]*(?:#[ \t]*include\b|package \w+;?[ \t]*$|{_TYPED}(?:[;{{][ \t]*$|::))")
+"""A line of C, C++, Java, Go or Fortran, in which a quotient of two integers is rounded towards 0."""
+
+_ROUNDED = pattern(r"(?:^|[-+=(,])\s*(?:\d+\s*\*\s*)*\d+\s*/\s*\d+(?![\w.])")
 _LETTER = pattern(r"\b[a-h]\s?[-+*(]")
 
 
@@ -70,6 +75,10 @@ def parse(text: str, wanted: Wanted) -> list[Reading]:
     wanted = dataclasses.replace(wanted, target=wanted.target or said, ring=wanted.ring or over, name=name)
     found_statements = iter(_beginning(text)) if len(text) <= SNIFFED else statements(text)
     found = Formulas(found_statements, controlled_lines(text), _SYMMETRIC.search(text) is not None)
+    rounded = [each for each in found.equations if any(map(_ROUNDED.search, each.texts))]
+    if rounded and _COMPILED.search(text):
+        quotient = f"{rounded[0].name} has a quotient of integers, which is rounded there; write 1.0/2"
+        raise SchemeFormatError(quotient, line=rounded[0].line)
     return [reading_of(found, wanted)]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...errors import SchemeFormatError
 from ..scheme import MAX_RANK
 from .account import GROUP, Equation, account_for, is_caseless, matrices_in, scales_a_column, split_equation
-from .arithmetic import LinearForm, is_number, total, unit_in_formulas
+from .arithmetic import LinearForm, is_number, times, total, unit_in_formulas
 from .lines import Statement
 from .naming import LETTERS, Index, family, joined, label_of, letters_of, place_of, with_indices
 from .patterns import pattern
@@ -76,6 +76,9 @@ class Formulas(Meaning):
         """The blocks of C that single letters stand for, by rows."""
 
         self.notes: list[str] = []
+        self.unlike: list[tuple[Equation, LinearForm]] = []
+        """Equations that say two unlike things of a name, and the second as products of blocks."""
+
         self.skipped: list[int] = []
         self.owner = Equation(0, "", [])
         every = (part for line, text in statements for part in matrices_in(line, text))
@@ -107,6 +110,7 @@ class Formulas(Meaning):
         live = self.needed()
         self.products = {r: part for r, part in self.products.items() if self.owners[r] in live}
         self.place_blocks()
+        self.check_said_twice(live)
         self.code = self.account_for(listed, live, controlled)
         faults = (each.fault for each in self.equations if any(map(letters_of, words(each.texts[0]))))
         if not self.products and (fault := next(filter(None, faults), None)):
@@ -169,6 +173,9 @@ class Formulas(Meaning):
                 value = Parser(said[0], self).whole()
                 if any(Parser(one, self).whole() != value for one in said[1:]):
                     raise SchemeFormatError(f"{each.name} is said to be two unlike things")
+                for one in texts:
+                    if one not in said and (second := self.aside(one)) != self.expanded(value):
+                        self.unlike.append((each, second))
                 each.fault = None
                 if each.third:
                     if not isinstance(value, LinearForm) or not all(type(key) is tuple for key in value):
@@ -194,6 +201,45 @@ class Formulas(Meaning):
             each.fault, each.value = error, None
         finally:
             self.owner = before
+
+    def aside(self, text: str) -> LinearForm:
+        """What a text says as a sum of products of blocks; its products are none of the scheme's."""
+        known = len(self.owners)
+        value = self.expanded(Parser(text, self).whole())
+        for number in range(known, len(self.owners)):
+            if self.owners[number] is self.owner:
+                del self.products[number]
+        return value
+
+    def expanded(self, value: Value) -> LinearForm:
+        """A form in which products are sums of pairs of blocks.
+
+        Raises:
+            SchemeFormatError: the value is no form.
+        """
+        if not isinstance(value, LinearForm):
+            raise SchemeFormatError(f"{described(value)} beside another value of one name")
+        pairs = [LinearForm()]
+        for key, scalar in value.items():
+            left, right = self.products.get(key) or ({key: 1}, {"": 1})
+            for block, factor in scaled(LinearForm(left), scalar).items():
+                pairs.append(LinearForm({(block, other): times(factor, x) for other, x in right.items()}))
+        return LinearForm(total(pairs))
+
+    def check_said_twice(self, live: Set[Equation]) -> None:
+        """Check that what is said beside an output and differs is the entry of A B that its name says.
+
+        Then the products are wrong; else it is not known which of the two is meant.
+
+        Raises:
+            SchemeFormatError: with the line, where it is another sum.
+        """
+        inner = {self.places[key][-1] for left, _ in self.products.values() for key in left}
+        for each, form in self.unlike:
+            row, col = (*family(each.name)[1], 0, 0)[:2]
+            said = {(self.places.get(a), self.places.get(b)): value for (a, b), value in form.items()}
+            if each in live and said != {((row, at), (at, col)): 1 for at in inner}:
+                raise SchemeFormatError(f"{each.name} is said to be two unlike things", line=each.line)
 
     def named(self, name: str) -> Value:
         """The value of a name; one that is set further down is computed now."""
@@ -242,9 +288,10 @@ class Formulas(Meaning):
             raise SchemeFormatError(_NO_PRODUCT)
         if len(self.products) >= MAX_RANK:
             raise SchemeFormatError(f"more than {MAX_RANK} products")
-        self.products[len(self.products)] = left, right
+        number = len(self.owners)
+        self.products[number] = left, right
         self.owners.append(self.owner)
-        return LinearForm({len(self.products) - 1: 1})
+        return LinearForm({number: 1})
 
     def needed(self) -> set[Equation]:
         """The equations of names with an index and of matrices, and those of the names that they are computed from."""

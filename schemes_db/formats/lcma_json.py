@@ -16,6 +16,7 @@ from ..provenance import Provenance
 from ..ring import Ring, parse_ring
 from ..scheme import Scheme
 from ..target import Target, parse_target
+from .patterns import check_setting
 from .reading import C, Entries, Reading, Wanted, factor_of, on_line, parse_coefficient, render_coefficient
 from .strict_json import loads, need
 
@@ -80,6 +81,8 @@ def _reading(data: dict[str, Any], wanted: Wanted) -> Reading:
     if not isinstance(name := data.get("name", ""), str):
         raise SchemeFormatError("name must be a string")
     reading = reading_of_own(NAME, (own_target, u, v, w, own_ring), name, data)
+    for key in data.keys() - set(FIELDS):
+        check_setting(key, data[key])
     return reading.noting(*(f"unknown field {key!r} ignored" for key in data if key not in FIELDS))
 
 

@@ -27,7 +27,7 @@ Statement = tuple[int, str]
 """The number of its line, from 1, and its text."""
 
 _MARKUP = pattern(
-    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297]"
+    r"[\\$&_^{}`~@<\[\u2080-\u2089\u2190\u2254\u2217\u22c5\u00b7\u00d7\u2219\u2022\u2297\u00bd]"
     r"|[A-Za-z]\(\s*\d|->|\*\*|\*\w+\*\s*:?=|[A-Z] \d|Eq\("
 )
 
@@ -42,10 +42,7 @@ _ARGUMENT = r"\{((?:[^{}]|\{[^{}]*\})*)\}"
 _COMMANDS = tuple(
     (pattern(text), replacement)
     for text, replacement in (
-        (
-            r"\\(?:tag|label|[hv]?phantom|q?quad|[hv]space|ref|eqref|pagecolor|(?:text)?color)\*?\{[^{}]*\}",
-            " ",
-        ),
+        (r"\\(?:tag|label|[hv]?phantom|q?quad|[hv]space|ref|eqref|pagecolor|(?:text)?color)\*?\{[^{}]*\}", " "),
         (r"\\(?:text|mbox|intertext)\*?\{([^{}]*)\}", _said_in_words),
         (rf"\\[td]?frac{_ARGUMENT}{_ARGUMENT}", r"((\1)/(\2))"),
         (r"\\[td]?frac(\d)(\d)", r"(\1/\2)"),
@@ -56,10 +53,8 @@ _COMMANDS = tuple(
         (r"\\(?:begin|end)\{\s*[A-Za-z]*\*?\s*\}(?:\{[^{}]*\})?|\\(?:left|right|[bB]igg?[lr]?|limits)\b", " "),
         (r"\\(?:displaystyle|q?quad|nonumber|notag)\b|\\[,;:!> \[\]()]", " "),
         (r"\\(?:cdot|times|ast|star|cdotp|circ|bullet|otimes|odot)\b\s*", "*"),
-        (
-            r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox|(?:wide)?(?:hat|tilde)|(?:ov|und)erline|bar)\b",
-            "",
-        ),
+        (r"\\(?:math(?:rm|bf|it|cal|sf|tt)|bm|boldsymbol|operatorname|hbox)\b", ""),
+        (r"\\(?:(?:wide)?(?:hat|tilde)|(?:ov|und)erline|bar)\b(?!\s*\{?\s*\d)", ""),
         (r"\\(?:coloneqq|gets|leftarrow|triangleq|equiv)\b", "="),
         (r"(_\{[\d, ]+\})(?=[A-Za-z])", r"\1 "),
     )
@@ -80,10 +75,13 @@ _NAMES = tuple(
     (pattern(text), replacement)
     for text, replacement in (
         (r"\{([A-Za-z]+)\}", r"\1"),  # \mathbf{A}
+        (r"\{([-+])\}|\{\}(?=\s*[-+])", r"\1"),  # {}- b
         (r"(?<![\w.{,])(\d+)(?=[A-Za-z]+_)", r"\1 "),  # 2a_{11}
         (r"^\s*\*\*([^*=]+)\*\*([^*=]*)$", r"\1\2"),  # **Products**, **Step 1.** Compute
         (r"(?<![\w)\]])(\*\*?)([A-Za-z]\w*)(?:\1(?=\s*:?=)|(:)\1)", r"\2\3"),  # **M1** =, **M1:** in Markdown
         (r"\*\*(?=\s*[A-Za-z(])", "*"),
+        (r"(?<![\d.])\u00bd", "(1/2)"),
+        (r"(?<![A-Za-z0-9_])(?:Fraction|Rational)\(\s*(-?\d+)\s*,\s*(\d+)\s*\)", r"(\1/\2)"),
         (r"->", "="),
         (r"\[\[\s*(\d+)\s*,\s*(\d+)\s*\]\]", r"[\1,\2]"),
         (r"^\s*(?:sp\.|sympy\.)?Eq\((\w+),(.*)\)$", r"\1 = \2"),
@@ -113,7 +111,7 @@ _UNPACKED = pattern(
 _DOLLAR = pattern(r"[-+*(=]\s*\$[A-Za-z]")
 """A mark of Perl and PHP, which are not read."""
 
-_SYMBOLS = pattern(r"([\w,\s()]+)=\s*(?:\w+\.)?(?:symbols|var)\(\s*(['\"])([\w,\s]+)\2[^()]*\)")
+_SYMBOLS = pattern(r"([\w,\s()]+)=\s*(?:\w+\.)?(?:symbols|var|MatrixSymbol)\(\s*(['\"])([\w,\s]+)\2[^()]*\)")
 """Names that stand for themselves, as sympy has them."""
 
 _BULLETS = pattern(r"(?m)^[ \t]*[-*+]\s+[^\n=]*=")
@@ -127,7 +125,7 @@ _SET = r"(?=(?!axis|dim)[A-Za-z]\w*(?:\[\d+,\d+\])?\s*:?=(?!=))"
 _AND_THEN = r"(?:,|(?<!\s))\s+and\s+"
 _PARTS = {
     False: pattern(rf"[\[{{\]}}]|(?:[,;]\s*|{_AND_THEN}|\.\s+(?:[A-Z][a-z]+,?\s+)?|(?<=\w|\))\s{{2,}}){_SET}|;"),
-    True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d])\s*,\s*){_SET}|;"),
+    True: pattern(rf"{_BRACKETS}|(?:(?<=[\])}}\d'])\s*,\s*){_SET}|;"),
 }
 """What parts statements of prose, and of code."""
 
@@ -141,10 +139,14 @@ _EQUALS = {False: pattern(r"=|<-"), True: pattern(r"=|<-|(?<=[A-Za-z\d])\{\{")}
 """What sets a name in prose, and in code, where braces behind a name do, too."""
 
 _RETURNED = pattern(r"\s*return\b")
-_LIST = pattern(r"=\s*\{")
 _AND = pattern(r"[,.;]?\s+and\s+(?=[A-Za-z]\w*\s*=)")
-_COMMENT = pattern(r"\"(?:[^\"\\]|\\.)*\"|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
-_DIVISOR = pattern(r"\s*+[\w.]++[\s)\]};,]*+")
+_CLOSERS = {"/*": "*/", "(*": "*)", "<!--": "-->", "%{": "%}", "#{": "#}", "#=": "=#", '"""': '"""', "'''": "'''"}
+_STRING = r"\"[^\"\\\n]*+(?:\"|\\.(?:[^\"\\\n]|\\.)*+\"?)|(?<![\w\])}'.])'[^'\n]*'"
+_OPENER = pattern(rf"\"\"\"|'''|{_STRING}|/\*|\(\*|<!--|[%#]\{{(?=[ \t]*(?:\n|$))|#=(?!=)|#(?![a-z])[^\n]*|//[^\n]*")
+"""What opens a comment or a long string, and the strings and comments of one line in which nothing does."""
+
+_COMMENT = pattern(rf"{_STRING}|#(?!define\b)|//|%|(?:^|\s)!\s|^\s*(?:--|\\\\)\s")
+_DIVISOR = pattern(r"\s*+[\w.]++(?:[\s)\]};,]*+$|\s*;\s*[A-Za-z_][\w\[\], ]*[-+*/]?=)")
 _DIGIT = pattern(r"\s*\d")
 _IN_PARENTHESES = pattern(r"(?m)^[ \t]*\((\d{1,4})\)[ \t]+(?=\S)")
 _MANY_BLOCKS = pattern(r"[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d.*[A-Za-z]\W{0,3}\d")
@@ -156,7 +158,6 @@ _AMPERSAND = pattern(r"[ \t]&[ \t]*$")
 """An ampersand at the end of a line, with which a Fortran statement continues on the next one."""
 
 _WORDS = pattern(r"\s*[A-Za-z]{2,}[,:]?\s+[A-Za-z\d]")
-_BLOCK_COMMENTS = [pair.split() for pair in ("/* */", "(* *)", "<!-- -->", "%{ %}", "#{ #}", '""" """', "''' '''")]
 _SUBSCRIPT = pattern(r"(?i)<sub>\s*([\d, ]+?)\s*</sub>")
 _CELL = r"((?=[^,|=\t;]*?[A-Za-z]_?\{?\d)[^,|=\t;]++)"
 _FACTORS_ROW = pattern(
@@ -175,7 +176,8 @@ _RULES = pattern(r"\s*\{(?=[^\"]*$)[^=:>]*[=:>]")
 """Rules of Mathematica, and dictionaries of Sage."""
 
 _MAPPING = pattern(r"(?<=[{,])\s*([A-Za-z]\w*)\s*:\s*")
-_RULER = pattern(r"\s*(?:([-+=*_~#])\1{2,}|\|(?:\s*:?-+:?\s*\|)+)\s*")
+_TITLE = r"(?i:products|multiplications|outputs|results?|sums|additions|scheme)"
+_RULER = pattern(rf"\s*(?:([-+=*_~#])\1{{2,}}(?:\s*(?:\d+\s+)?{_TITLE}:?\s*\1+)?|\|(?:\s*:?-+:?\s*\|)+)\s*")
 _EQUATION_NUMBER = pattern(r"(?:\t|\s\s)\s*\(\d{1,3}\)$")
 _SIDE_BY_SIDE = pattern(r"(?<=[A-Za-z]\d\d)(?=[A-Za-z]\d)")
 _PLAIN = pattern(
@@ -231,7 +233,7 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
 
 def _depth(line: str, code: bool, start: str) -> int:
     """How many more brackets a line of a statement opens than it closes; braces only where a list starts."""
-    opened, closed = ("[({", "])}") if code else ("[{", "]}") if _LIST.search(start) else ("[", "]")
+    opened, closed = ("[({", "])}") if code else ("[{", "]}") if re.search(r"=\s*\{", start) else ("[", "]")
     return sum(map(line.count, opened)) - sum(map(line.count, closed))
 
 
@@ -250,7 +252,7 @@ def cut(text: str, separators: re.Pattern[str]) -> list[str]:
 
 def plain_code(text: str) -> str:
     """The text without comments, with LaTeX's matrices as rows."""
-    text = without_block_comments(text)
+    text = without_block_comments(text, code=True)
     if ("\\begin{" in text or "\\frac" in text) and text.lstrip()[:1] not in ("{", "["):
         lines = matrices_as_lists(text, inside=True).splitlines()
         plain = (spelled(without_comment(line).replace("\\\\", " ").replace("&", " ")) for line in lines)
@@ -258,20 +260,28 @@ def plain_code(text: str) -> str:
     return "\n".join(_AMPERSAND.sub("", without_comment(line)) for line in text.splitlines())
 
 
-def without_block_comments(text: str) -> str:
-    """The text without comments and docstrings that may have several lines; line ends stay."""
-    for opener, closer in _BLOCK_COMMENTS:
-        parts: list[str] = []
-        position = 0
-        while (start := text.find(opener, position)) >= 0:
-            end = text.find(closer, start + len(opener))
-            alone = opener[0] not in "\"'%#" or not text[text.rfind("\n", 0, start) + 1 : start].strip()
-            if end < 0 or not alone:
-                break
-            parts += [text[position:start], " ", "\n" * text.count("\n", start, end)]
-            position = end + len(closer)
-        text = "".join(parts) + text[position:] if parts else text
-    return text
+def without_block_comments(text: str, code: bool = False) -> str:
+    """The text without comments and docstrings that may have several lines; line ends stay.
+
+    Marks in a string or a comment of one line open none. In `code`, long strings elsewhere in a line are emptied.
+    """
+    # In LaTeX %{, in Python #{ is a comment of one line.
+    octave = {"%{": "_{" not in text and "\\begin" not in text, "#{": ";\n" in text}
+    last = {one: text.rfind(_CLOSERS[one]) for one in _CLOSERS if one in text and octave.get(one, True)}
+    parts: list[str] = []
+    position = at = 0
+    while last and (match := _OPENER.search(text, at)):
+        opener, start, at = match.group(), match.start(), match.end()
+        if at > last.get(opener, -1):
+            continue
+        before = text[max(start - MAX_GAP, 0) : start].rpartition("\n")[2].strip()
+        alone = opener[0] not in "\"'%#" or before in ("", "r")
+        if alone or opener == _CLOSERS[opener]:
+            at = text.index(_CLOSERS[opener], at) + len(_CLOSERS[opener])
+            if alone or code:
+                parts += [text[position:start], " " if alone else '""', "\n" * text.count("\n", start, at)]
+                position = at
+    return "".join(parts) + text[position:] if parts else text
 
 
 def without_comment(line: str) -> str:
@@ -281,16 +291,13 @@ def without_comment(line: str) -> str:
     latex = "_{" in line or "\\" in line
     for match in _COMMENT.finditer(line):
         mark, start, end = match.group(), match.start(), match.end()
-        if mark[0] == '"':
-            continue
         before, after = line[max(start - MAX_GAP, 0) : start].rstrip(), line[end : end + 1]
         opens = not before or before[-1] in ";,&{}" or before.endswith("\\\\")
-        if mark == "//" and before.endswith("}}") and _DIVISOR.fullmatch(line, end):
-            continue  # {{1, 0}, {0, 1}} // Transpose of Mathematica
-        if before[-1:] == "\\" and not opens:
+        if mark[0] in "\"'" or (before[-1:] == "\\" and not opens):
             continue
-        inside = line[start - 1].isalnum() and after.isalnum()
-        if mark == "//" and (after == "=" or (not opens and (inside or _DIVISOR.fullmatch(line, end)))):
+        inside = not opens and line[start - 1].isalnum() and after.isalnum()
+        applied = not opens or before.endswith("}}")  # {{1, 0}, {0, 1}} // Transpose of Mathematica
+        if mark == "//" and (after == "=" or inside or (applied and _DIVISOR.match(line, end))):
             continue
         if mark == "%" and (
             _DIGIT.match(line, end) if before[-1:] in "{}" else not (opens or latex or _WORDS.match(line, end))
@@ -318,7 +325,7 @@ def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
     """The lines that say something, in plain spelling, and whether they were so already and are one statement."""
     latex = "\\\\" in text or "\\begin" in text
     text = _unnumbered(_with_accents(matrices_as_lists(without_block_comments(text))))
-    bulleted = len(_BULLETS.findall(text[:MAX_SPLIT])) > 2
+    bulleted = len(_BULLETS.findall(text)) > 2
     for number, line in numbered(text):
         if line.lstrip().startswith(("```", "~~~")) or _RULER.fullmatch(line):
             continue
@@ -393,12 +400,12 @@ def _parts(line: str, latex: bool, bulleted: bool) -> tuple[str, ...]:
         name, left, right, third = row.group(1), row.group(3), row.group(4), row.group(5)
         if third:
             plain = f"({left})*({right})*({third})"
-        elif not name.isdigit():
-            plain = f"{name} = ({left})*({right})" if right else f"{name} = {left}"
+        elif right or not name.isdigit():
+            plain = f"{'m' * name.isdigit()}{name} = ({left})*({right})" if right else f"{name} = {left}"
     found = []
     for part in _BREAK.split(plain) if latex else (plain,):
         part = part.replace("&", " ") if latex else part
-        numbering = _NUMBERING if bulleted or "=" in part else _COUNTED
+        numbering = _NUMBERING if bulleted or ("=" in part and part.lstrip()[:1] != "-") else _COUNTED
         part = _trimmed(spelled(numbering.sub("", part.lstrip())))
         part = numbering.sub("", part)
         if part:

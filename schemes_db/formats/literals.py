@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 
 from ...errors import SchemeFormatError
-from ..inexact import Approximation
-from ..scheme import Scheme
 from . import equations
 from .arrays import (
     ROLES,
@@ -35,6 +33,7 @@ from .arrays import (
 from .bindings import Bindings, read_bindings
 from .candidates import Shape, reading_of_coefficients
 from .coefficients import sparse_products
+from .header import RANK, SIZES
 from .lines import without_block_comments
 from .listed import agreeing, listed_text
 from .parts import HOW
@@ -48,15 +47,14 @@ _LISTED = pattern(
 )
 _BEGINS = pattern(r"\s*[\[{(]\s*(?:[\[({\"']|\w+\(\[)")
 _FENCE = pattern(r"(?m)^[ \t]*(?:```|~~~)[^\n]*$")
-_MAGIC = pattern(r"\s*%+(?:run|load|store|macro|pylab|exec)\b|.*\brun_(?:line|cell)_magic\(")
+_MAGIC = pattern(r"\s*(?:%%(?!time|capture|prun)|%(?:run|load|store|macro|pylab|exec)\b)|.*\brun_(?:line|cell)_magic\(")
 """Statements of a notebook that may set any name."""
 
 _TRIAD = pattern(r"\bTriad\s*\(\s*\[")
 _BRACES = pattern(r"\s*(?:[A-Za-z]\w*\s*:?=\s*)?(?:\{\s*){3,5}[-+]?\s*[\d.I]")
 _TUPLES = pattern(r"(?:[A-Za-z_]\w*=)?\({1,4}(?:\w+\.)?array\(")
 _NUMBERS = pattern(r"(?<![\w\])])\[(?:\s*+\[){0,40}+\s*+[-+]?[\d.]")
-_SIZES = frozenset(("n", "shape", "size", "sizes", "dims", "dim", "dimensions", "format", "tensor", "target"))
-_RANK = pattern(r"R|(?i:rank|(?:n|num)?_?(?:products|multiplications|muls))")
+_SIZES, _RANK = pattern(SIZES), pattern(RANK)
 _LIES = {"alphaevolve": "products as columns", "maple": "", "mathematica": ""}
 """How the arrays of formats lie that say so, with the third factor by C^T."""
 
@@ -233,7 +231,7 @@ def _named(value: dict[str, Any], found: Bindings) -> Iterator[tuple[list[Any], 
     if named is not None:
         known = {name for name, array in single.items() if array.ndim > 1} | found.used
         _check_settings(_settings(value, found), known)
-        beside = {name for name in single.keys() - found.used if name.lower() not in _SIZES}
+        beside = {name for name in single.keys() - found.used if not _SIZES.fullmatch(name)}
         check_beside({name: single[name] for name in beside}, named[0])
         yield named[0], "; ".join(named[1])
 
@@ -245,20 +243,7 @@ def _fitting(reading: Reading, settings: dict[str, Any]) -> Reading:
         SchemeFormatError: nothing has.
     """
     ranks = {said for name, said in settings.items() if _RANK.fullmatch(name) and isinstance(said, int)}
-    shapes = {tuple(sorted(shape)) for shape in _sizes(settings)}
-
-    def fits(one: tuple[str, Scheme | Approximation]) -> bool:
-        return ranks <= {one[1].rank} and shapes <= {tuple(sorted(one[1].target.shape))}
-
-    found = dataclasses.replace(
-        reading,
-        candidates=tuple(filter(fits, reading.candidates)),
-        approximations=tuple(filter(fits, reading.approximations)),
-    )
-    if not found.candidates and not found.approximations:
-        labels = sorted({one.label for _, one in reading.candidates})
-        raise SchemeFormatError(f"another rank or other sizes are said, but the factors are of {', '.join(labels)}")
-    return found
+    return reading.fitting(ranks, set(_sizes(settings)))
 
 
 def _settings(value: Any, found: Bindings) -> dict[str, Any]:
@@ -270,7 +255,7 @@ def _sizes(settings: dict[str, Any]) -> Iterator[Shape]:
     """The values of settings that are the sizes of a product: `shape: [2, 2, 3]`, or m, k and n."""
     for name, sizes in (*settings.items(), ("sizes", [settings.get(size) for size in "mkn"])):
         three = isinstance(sizes, list) and len(sizes) == 3 and all(type(size) is int and size > 0 for size in sizes)
-        if name.lower() in _SIZES and three:
+        if _SIZES.fullmatch(name) and three:
             yield sizes[0], sizes[1], sizes[2]
 
 

@@ -6,15 +6,10 @@ import re
 from pathlib import Path
 
 _ROLES = (("L", "R", "P"), ("U", "V", "W"), ("alpha", "beta", "gamma"), ("A", "B", "C"))
-_CERTAIN = frozenset((".sms", ".slp"))
+PART_SUFFIXES = frozenset((".sms", ".slp"))
 """Suffixes of files that are never whole schemes: one of three."""
 
 HOW = "put the three factors into one file, or into three beside each other, such as U.csv, V.csv, W.csv, or x_L.sms"
-
-
-def is_part(path: Path) -> bool:
-    """Return whether a file of this name holds one factor, if there are others beside it."""
-    return path.suffix in _CERTAIN
 
 
 def companions(path: Path) -> list[Path]:
@@ -30,7 +25,7 @@ def companions_of_file(path: Path) -> list[Path]:
     tokens = re.split(r"([_.-])", path.stem)
     for at, token in enumerate(tokens):
         for roles in _ROLES:
-            if (roles[0] == "L") != (path.suffix in _CERTAIN) or (roles[0] == "L" and at + 1 < len(tokens)):
+            if (roles[0] == "L") != (path.suffix in PART_SUFFIXES) or (roles[0] == "L" and at + 1 < len(tokens)):
                 continue
             spelled = roles if token in roles else tuple(role.lower() for role in roles)
             if token in spelled:
@@ -47,5 +42,5 @@ def is_later_part(path: Path) -> bool:
     return (
         bool(found)
         and path != found[0]
-        and (is_part(path) or not re.search(r"(?i)(?:^|[_.-])[abc](?:[_.-]|$)", path.stem))
+        and (path.suffix in PART_SUFFIXES or not re.search(r"(?i)(?:^|[_.-])[abc](?:[_.-]|$)", path.stem))
     )

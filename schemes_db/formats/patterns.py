@@ -34,7 +34,8 @@ CHANGES = pattern(
     r"(?i)\b(?:negat\w*|swap\w*|exchang\w*|scal(?:e|es|ed|ing)|hal(?:f|ve)\w*|doubl\w*|twice|divid\w*"
     r"|replac\w*|omit\w*|transpos\w*|invert\w*|subtract\w*|multipl(?:y|ied)|times|minus|sign"
     r"|becomes?|delet\w*|remov\w*|revers\w*|neg|interchang\w*|complement(?:ed)?|numerators?|inverses?|upside|eighths|quarters"
-    r"|(?:add|increment|decrement|drop|ignore|skip|without) [a-z]_?\d+)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
+    r"|conj(?:ugat\w*)?|wrong|typos?|(?:add|plus|needs|gets|by|increment|increase|decrement|drop|ignore|skip|without) "
+    r"[a-z]_?\d+)\b|\b(?:set|reset|change)\b.{1,80}\bto\b"
 )
 """Words that say that something is done to numbers."""
 
@@ -64,6 +65,7 @@ SCALING = pattern(
 _BITS = pattern(r"\b0[xXbB][\da-fA-F]+\b")
 _FACTOR = pattern(r"(?i)\bfactors?:?\s+(?:of\s+)?[\d(]|\bunits of\b")
 _ADDED = pattern(r"(?i)offset|shift|bias|zero_?point|log")
+_COUNTS = pattern(r"(?i)(?:is_?)?(?:active|enabled|included|used)")
 _REMARKS = pattern(r"(?i)\b(?:(?:divided?|multipl(?:y|ied)|scaled) by|hal(?:ves|ved)|doubled|negated|rescaled)\b")
 """What a remark in a table says of the numbers beside it."""
 
@@ -76,13 +78,11 @@ HEAD = pattern(
 )
 """The heads of functions."""
 
-
 ANYTHING = pattern(
     r"\s*(?:exec\b|<<|Get\[|(?:clear|clearvars|unassign)\b(?!\s*,)(?![^;]*[a-z]{3,}\s+[a-z]{2,})"
     r"|(?:eval|evalin|assignin|load|source|run|execfile|include|read)\s*(?:[('\"`]|[\w./\\]+\.\w{1,4}\s*[;:]?\s*$))"
 )
 """Statements that may set any name, or forget it."""
-
 
 DECORATOR = pattern(
     r"\s*[@*](?!(?:\w+\.)*(?:n?jit\w*|\w*vectorize|\w*cached?|memoi[sz]e|(?:static|class)method|property|no_grad|inference_mode"
@@ -127,5 +127,6 @@ def check_setting(name: str, value: object) -> None:
     }
     texts = isinstance(value, list) and bool(value) and isinstance(value[0], str) and "=" in value[0]
     said = isinstance(value, str) and (changes_all(value) or _REMARKS.search(value))
-    if said or (SCALING.search(name) and not (neutral or texts)):
+    left_out = _COUNTS.fullmatch(name) and str(value) in ("False", "0")
+    if said or left_out or (SCALING.search(name) and not (neutral or texts)):
         raise SchemeFormatError(f"what {name[:30]}: {str(value)[:20]} does to the numbers is not known")

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -81,6 +81,26 @@ class Reading:
     def noting(self, *notes: str) -> Reading:
         """The same reading with more notes; empty ones say nothing."""
         return dataclasses.replace(self, notes=(*self.notes, *filter(None, notes)))
+
+    def fitting(self, ranks: Set[int], shapes: Set[tuple[int, ...]]) -> Reading:
+        """The same reading by what has the ranks and the sizes, in any order, that its file says.
+
+        Raises:
+            SchemeFormatError: nothing has.
+        """
+
+        def fits(one: tuple[str, Scheme | Approximation]) -> bool:
+            sizes = sorted(one[1].target.shape)
+            return ranks <= {one[1].rank} and all(sorted(shape) == sizes for shape in shapes)
+
+        exact, rounded = tuple(filter(fits, self.candidates)), tuple(filter(fits, self.approximations))
+        if not exact and not rounded and self.programs is None:
+            known = ", ".join(sorted({one.label for _, one in self.candidates}))
+            said = ", ".join([*(f"rank {one}" for one in ranks), *("x".join(map(str, one)) for one in shapes)])
+            raise SchemeFormatError(
+                f"another rank or other sizes are said, but the factors are of {known}, not of {said}"
+            )
+        return dataclasses.replace(self, candidates=exact, approximations=rounded)
 
     @property
     def scheme(self) -> Scheme:

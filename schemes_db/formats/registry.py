@@ -36,8 +36,9 @@ from . import (
 )
 from .archive import NPY_MAGIC, array_of
 from .characters import in_ascii
+from .header import stated
 from .layouts import named_target
-from .parts import companions, is_part
+from .parts import PART_SUFFIXES, companions
 from .reading import C_TRANSPOSED, C, Reading, UnknownFormatError, Wanted
 from .sections import naming_sections
 
@@ -211,7 +212,9 @@ def parse_bytes(
             f"{said}, not a scheme in any known format ({', '.join(FORMATS)}); name one with --format"
         )
     try:
-        return _first_reading(texts, plain, text, wanted)
+        readings = _first_reading(texts, plain, text, wanted)
+        # What is said of several schemes in one text may be said of any of them.
+        return readings if len(readings) > 1 else [one.fitting(*stated(plain)) for one in readings]
     except SchemeFormatError as error:
         raise naming_sections(error, plain) from None
 
@@ -302,7 +305,7 @@ def read_file(
         parts = companions(path)
         if not parts and path.is_dir():
             raise SchemeFormatError("is a folder, and not of three files ..L, ..R and ..P; name a file", path)
-        if parts and (path.is_dir() or is_part(path)):
+        if parts and (path.is_dir() or path.suffix in PART_SUFFIXES):
             return _read_parts(parts, format, target, ring, allow_pickle)
         raw = _content(path)
         targets = dict.fromkeys((target or named_target(path.stem), target))

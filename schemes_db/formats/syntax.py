@@ -33,9 +33,9 @@ Value = Any
 MAX_DEPTH = 40
 """Brackets within brackets."""
 
-_NAME = r"[A-Za-z](?>\[\s*\d+\s*,\s*\d+\s*\]|_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
+_NAME = r"[A-Za-z]+\[\s*\d+\s*,\s*\d+\s*\]|[A-Za-z](?>_\d+_\d+|\d+,\d+)|[A-Za-z_]\w*"
 _MODULES = r"(?:np|numpy|torch|tf|jnp|cp|sp|sympy|fractions|math)\."
-_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?!\w))?"
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,3}(?=[ijIJ]?(?!\w)))?"
 _TOKEN = pattern(
     rf"(?P<gap>\s*(?:\.\.\.[^\n]*\n\s*)*)(?:(?P<number>{_NUMBER}(?:[jJ](?!\w))?)(?:(?<=\.\d)[fF](?!\w))?"
     rf"|(?:{_MODULES})?(?P<name>{_NAME})|(?P<string>\"(?:[^\"\n\\]|\\.){{0,100000}}+\"|(?<![\w\])}}'])'[^'\n]{{0,4000}}')"

@@ -19,8 +19,9 @@ from .lines import numbered
 from .patterns import changes_all, changes_something, check_setting, pattern
 from .reading import C, Reading, Wanted
 
-_CELL = r"(?:0[xX][\da-fA-F]{1,100}|0[bB][01]{1,400}|\(?[-+]?(?:\d[\d./]*|\.\d+)(?:[-+]\d[\d./]*[ij])?[ij]?\)?)"
-_ROW = pattern(rf"(?:-\s)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*[\])}}|,;\s\\]*")
+_UNSIGNED = r"(?:\d[\d./]*|\.\d+)(?:[eE][-+]?\d{1,3})?"
+_CELL = rf"(?:0[xX][\da-fA-F]{{1,100}}|0[bB][01]{{1,400}}|\(?[-+]?{_UNSIGNED}(?:[-+]{_UNSIGNED}[ij])?[ij]?\)?)"
+_ROW = pattern(rf"(?:-\s)?[\s\[({{|]*{_CELL}(?:[\s,;|&]+{_CELL})*(?:[\])}}|,;\s]|\\\\)*")
 _NUMBER = pattern(_CELL)
 _HEADING = pattern(
     r"[\s#%*=]*(?:-+\s+)?(?:(?:the|matrix|factor|array)\s+)*([A-Za-z]\w*)\s*"
