@@ -27,7 +27,7 @@ BUCKETS = 256
 """Lists of the hash table of inner products."""
 
 GAIN = 15
-"""Most that the dimension rises by one inner product, for all that is counted: it hardly ever is more than 6."""
+"""Most forms that are counted of those that an inner product adds to the space."""
 
 CHANGES = 64
 """Last changes of the basis that are remembered."""
@@ -92,7 +92,7 @@ def words_of(size: int) -> int:
 
 
 def room_for(count: int) -> int:
-    """Return the most triples that a span has room for; of random annealings none came to half of it."""
+    """Return the most triples that a span has room for; more are left out. Annealings at 2x12x12 came to some `count`."""
     return 3 * count
 
 

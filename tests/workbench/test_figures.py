@@ -12,7 +12,7 @@ from lcma.workbench import figures as all_figures
 from lcma.workbench.bench.journal import Journal
 from lcma.workbench.figures import FIGURES, write_figures
 from lcma.workbench.figures.maps import layers, patterns
-from lcma.workbench.figures.ranks import gaps
+from lcma.workbench.figures.ranks import gaps, ratios
 from lcma.workbench.figures.speed import float32_points, speedups, times
 
 pytest.importorskip("matplotlib")
@@ -66,14 +66,15 @@ def test_figures_show_the_rows():
     assert all(seconds == sorted(seconds) for seconds in times(RESULTS).values())
     assert gaps()[2, 2, 2] == (7, 7)
     assert gaps()[3, 3, 3] == (23, 23)
+    assert ratios()[6] == (56 / 36, 56 / 36)
 
 
 def test_missing_rows_leave_a_figure_out_and_say_what_it_needs(tmp_path):
     figures = {figure.name: figure for figure in write_figures(tmp_path / "none", tmp_path / "out")}
     assert set(figures) == {figure.name for figure in FIGURES}
-    assert [name for name, figure in figures.items() if not figure.missing] == ["ranks"]
+    assert [name for name, figure in figures.items() if not figure.missing] == ["ranks", "triples"]
     assert "cpu-cpu.jsonl" in figures["speedup"].missing
-    assert [path.name for path in sorted((tmp_path / "out").iterdir())] == ["ranks.svg", "ranks.txt"]
+    assert {path.stem for path in (tmp_path / "out").iterdir()} == {"ranks", "triples"}
 
 
 def drawn(folder, suite, device, rows):
@@ -82,8 +83,9 @@ def drawn(folder, suite, device, rows):
     common = {"suite": suite, "code": "0", "refused": None, "options": {"device": device}}
     for key, figures in rows.items():
         journal.append({**common, "key": key, "figures": figures})
-    with pytest.MonkeyPatch.context() as patch:  # that of ranks needs no rows, and takes the longest
-        patch.setattr(all_figures, "FIGURES", [figure for figure in FIGURES if figure.name != "ranks"])
+    with pytest.MonkeyPatch.context() as patch:  # two need no rows, and take the longest
+        others = [figure for figure in FIGURES if figure.name not in ("ranks", "triples")]
+        patch.setattr(all_figures, "FIGURES", others)
         return {figure.name: figure for figure in write_figures(folder, folder / "out")}
 
 

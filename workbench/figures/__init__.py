@@ -17,6 +17,7 @@ FIGURES = (
     Figure("roofline", speed.float32_points, speed.draw_roofline),
     Figure("accuracy", speed.errors, speed.draw_errors),
     Figure("ranks", ranks.gaps, ranks.draw_ranks),
+    Figure("triples", ranks.ratios, ranks.draw_ratios),
     Figure("discovery", speed.times, speed.draw_discovery),
     Figure("ks-map", maps.patterns, maps.draw_ks),
     Figure("ks-generic", partial(kronecker.speedups, GENERIC_FIGURE), kronecker.draw_generic),

@@ -1,12 +1,16 @@
-"""The rank table: our lowest rank of each format and its distance from the best known."""
+"""The rank table: our lowest rank of each format and its distance from the best known; and the ranks of 2 x n x n."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from ...schemes_db import Target, Z
 from ...schemes_db.catalog import Catalog
+from ...schemes_db.composed_ranks import BOARD_SIDE
+from ...schemes_db.composition import best_composition
+from ...schemes_db.ranks import best_known
 from ..board import board_cells
-from .canvas import Drawn, axes, drawn
+from .canvas import COLOURS, MARKERS, Drawn, axes, drawn, ticks
 
 LARGEST = 5
 """The table goes up to 5x5x5; the catalogue's pages go up to 8x8x8."""
@@ -50,3 +54,28 @@ def draw_ranks(found: dict[tuple[int, int, int], tuple[int, int]]) -> Drawn:
     )
     others = f", others are above: {above}" if above else ""
     return drawn("ranks", figure, formats=len(found), side=LARGEST, equal=equal, others=others)
+
+
+def ratios(results: Path | None = None) -> dict[int, tuple[float, float]]:
+    """Our rank of n x 2 x n over Z by n, and the best known, each over n^2; no results are read."""
+    with Catalog.in_memory() as catalog:
+        kept = catalog.best_ranks("Z")
+    found = {}
+    for n in range(2, BOARD_SIDE + 1):
+        known = best_known(Target.general(2, n, n), Z)
+        assert known is not None  # the table has them all
+        found[n] = best_composition((2, n, n), kept).rank / n**2, known.rank / n**2
+    return found
+
+
+def draw_ratios(found: dict[int, tuple[float, float]]) -> Drawn:
+    """A line for our ranks and one for the best known."""
+    figure, panel = axes("triples")
+    for place, label in enumerate(("ours", "best known")):
+        line = [both[place] for both in found.values()]
+        panel.plot([*found], line, color=COLOURS[place], marker=MARKERS[place], label=label)
+    panel.axhline(1.5, color="0.6", linewidth=1)
+    panel.legend(fontsize=11, frameon=False)
+    ticks(panel.xaxis, range(2, BOARD_SIDE + 1, 2))
+    lines = ", ".join(f"{n}: {ours:.3f} ({known:.3f})" for n, (ours, known) in found.items())
+    return drawn("triples", figure, lines=lines)
