@@ -75,10 +75,10 @@ def parse(text: str, wanted: Wanted) -> list[Reading]:
     wanted = dataclasses.replace(wanted, target=wanted.target or said, ring=wanted.ring or over, name=name)
     found_statements = iter(_beginning(text)) if len(text) <= SNIFFED else statements(text)
     found = Formulas(found_statements, controlled_lines(text), _SYMMETRIC.search(text) is not None)
-    rounded = [each for each in found.equations if any(map(_ROUNDED.search, each.texts))]
-    if rounded and _COMPILED.search(text):
-        quotient = f"{rounded[0].name} has a quotient of integers, which is rounded there; write 1.0/2"
-        raise SchemeFormatError(quotient, line=rounded[0].line)
+    rounded = (each for each in found.equations if any(map(_ROUNDED.search, each.texts)))
+    if _COMPILED.search(text) and (each := next(rounded, None)):
+        quotient = f"{each.name} has a quotient of integers, which is rounded there; write 1.0/2"
+        raise SchemeFormatError(quotient, line=each.line)
     return [reading_of(found, wanted)]
 
 
