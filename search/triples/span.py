@@ -92,7 +92,7 @@ def words_of(size: int) -> int:
 
 
 def room_for(count: int) -> int:
-    """Return the most triples that a span has room for; more are left out. Annealings at 2x12x12 came to some `count`."""
+    """Return the most triples that a span has room for; more are left out. Annealings at 2x12x12 came to `count`."""
     return 3 * count
 
 

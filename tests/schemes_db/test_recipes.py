@@ -20,7 +20,7 @@ from lcma.schemes_db.recipes import Recipe, in_order, render, shipped_recipes
 from lcma.schemes_db.scheme import Scheme
 from lcma.schemes_db.shipped import shipped, shipped_names
 
-RECIPES_OF = "f7f5400a1929c445"
+RECIPES_OF = "1d17058971991150"
 TABLE_DIGEST = "28155ccb8ba790dc76be447bfd68963704dd514a5129130cb376504303cb8038"
 """The table of 2 July 2026: what is said to be below it refers to this one."""
 

@@ -38,7 +38,7 @@ def checked(*files):
 
 def test_the_numbers_are_the_same_everywhere(cells, home, run):
     total = summary(cells)
-    assert (total["formats"], total["at_or_below"], total["below"]) == (680, 466, 184)
+    assert (total["formats"], total["at_or_below"], total["below"]) == (680, 467, 184)
     own = sum(cell.part.how == "scheme" for cell in cells if cell.gap < 0)
     readme = " ".join((ROOT / "README.md").read_text().split())
     assert (
