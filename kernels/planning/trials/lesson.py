@@ -62,7 +62,7 @@ WATCHED, SHORT_WATCHED = 20, 100
 Of a decided class of short calls one in SHORT_WATCHED: timing one costs as much as several of them.
 """
 
-LENT_SECONDS = 0.05
+LENT_SECONDS = 0.5
 """Seconds of calls that a caller may leave to the library without a look at their class."""
 
 ASKED = 4
