@@ -155,7 +155,7 @@ class Annealer(Checkpointed):
     def finish(self, found: Found) -> list[Scheme]:
         """Return the scheme of inner products that span all over the integers, none if that fails; the next begin anew.
 
-        Their dual basis is made small before.
+        Further steps lower the sum of the magnitudes of their dual basis first, see `kernel.lighten`.
         """
         self._rows, self._cols, self._variants = found
         self._step = 0

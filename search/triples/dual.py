@@ -22,6 +22,8 @@ from .span import GAIN, InnerProducts, Span, begin, enter
 Numbers = npt.NDArray[np.float64]
 
 _TINY = 1e-9
+"""Magnitude below which a value is rounding: those that matter are quotients of odd numbers."""
+
 _ONE, _HALF, _BITS = np.uint64(1), np.uint64(HALF_BITS), np.uint64(63)
 
 
@@ -186,7 +188,7 @@ def candidate_weight(span: Span, dual: Dual, n: int, lacks: int) -> float:
                 here = 64 * word + np.int64(first_bit(rest))
                 rest &= rest - _ONE
                 if abs(dual.values[here]) > most:
-                    place, most = here, abs(dual.values[here])  # type: ignore[assignment]
+                    place, most = here, abs(dual.values[here])  # type: ignore[assignment]  # an int
         vacant[place >> 6] ^= _ONE << (np.uint64(place) & _BITS)
         exchange(tried, dual, place)
     sums[:] = 0.0

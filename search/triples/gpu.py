@@ -78,7 +78,7 @@ class OnGpu:
         rows, cols = np.zeros((2, number, count), dtype=np.uint64)
         made, lacks = np.full((2, number), -1, dtype=np.int64)
         variants = np.zeros((number, count), dtype=np.int8)
-        self.chains = Chains(rows, cols, variants, states, made, lacks, np.zeros(number))  # type: ignore[arg-type]
+        self.chains = Chains(rows, cols, variants, states, made, lacks, np.zeros(number))  # type: ignore[arg-type]  # int8
 
     def advance(self, steps: int, length: int, cooling: tuple[float, float, float]) -> None:
         """Anneal all for `steps` steps of a schedule of `length`, see `kernel.anneal`."""

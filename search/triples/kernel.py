@@ -23,7 +23,7 @@ CANDIDATES = 16
 """Number of inner products of which a step chooses one, the present one among them."""
 
 ROUNDING = 1e-3
-"""Largest |log |det|| that is taken for 0."""
+"""A magnitude of log |det| below this counts as 0: beyond rounding, |det| is 1."""
 
 _REFRESH = 2048
 """Steps after which the dual basis is computed anew, as rounding errors grow."""
@@ -33,17 +33,18 @@ _ELEVEN, _ODD = np.uint64(11), np.uint64(0x9E3779B97F4A7C15)
 
 
 class Candidates(NamedTuple):
-    """Work space of a step: inner products, the present one first, the gain of each, NONE for none, and its energy.
+    """Work space of a step: inner products, the present one first, a mark of each, NONE if it can't be chosen, else 0,
+    and its energy.
 
     Attributes:
-        rows, cols, variants, gains, energies: (CANDIDATES,)
+        rows, cols, variants, marks, energies: (CANDIDATES,)
         rng: (1,) state of the draws for one candidate; of a lane.
     """
 
     rows: Words
     cols: Words
     variants: IntArray
-    gains: IntArray
+    marks: IntArray
     energies: npt.NDArray[np.float64]
     rng: Words
 
@@ -51,13 +52,13 @@ class Candidates(NamedTuple):
 def candidates() -> Candidates:
     """Return work space for CANDIDATES inner products."""
     rows, cols = np.zeros((2, CANDIDATES), dtype=np.uint64)
-    variants, gains = np.zeros((2, CANDIDATES), dtype=np.int64)
-    return Candidates(rows, cols, variants, gains, np.zeros(CANDIDATES), np.zeros(1, dtype=np.uint64))
+    variants, marks = np.zeros((2, CANDIDATES), dtype=np.int64)
+    return Candidates(rows, cols, variants, marks, np.zeros(CANDIDATES), np.zeros(1, dtype=np.uint64))
 
 
 @compiled(internal=True)
 def draw_candidate(into: Candidates, c: int, of: InnerProducts, i: int, span: Span) -> None:
-    """Draw candidate c for inner product i, which has left the space; gain NONE if it is none or in the space.
+    """Draw candidate c for inner product i, which has left the space; mark it if it is zero or in the space.
 
     Most are the third of a triple with two others; the rest differ from i in the variant, in r or in c, or are random.
     """
@@ -85,15 +86,15 @@ def draw_candidate(into: Candidates, c: int, of: InnerProducts, i: int, span: Sp
         variant = below(rng, 3)
     into.rows[c], into.cols[c], into.variants[c] = row, col, variant
     none = row == ZERO or col == ZERO or find(span, of, row, col, variant) != NONE
-    into.gains[c] = NONE if none else 0
+    into.marks[c] = NONE if none else 0
 
 
 @compiled
 def draw_candidates(rng: Words, into: Candidates, of: InnerProducts, i: int, span: Span) -> None:
-    """Draw inner products to replace number i, which has left the space, and their gains; repeated ones have NONE."""
+    """Draw inner products to replace number i, which has left the space; mark those that are repeated."""
     rng[0] = next_draw(rng[0])
     if lane() == 0:
-        into.rows[0], into.cols[0], into.variants[0], into.gains[0] = of.rows[i], of.cols[i], of.variants[i], 0
+        into.rows[0], into.cols[0], into.variants[0], into.marks[0] = of.rows[i], of.cols[i], of.variants[i], 0
     for c in range(lane(), CANDIDATES, width()):
         if c:
             into.rng[0] = rng[0] ^ (np.uint64(c) * _ODD)
@@ -101,10 +102,10 @@ def draw_candidates(rng: Words, into: Candidates, of: InnerProducts, i: int, spa
             draw_candidate(into, c, of, i, span)
     meet()
     for c in range(lane(), CANDIDATES, width()):
-        row, col, variant, repeated = into.rows[c], into.cols[c], into.variants[c], into.gains[c] == NONE
+        row, col, variant, repeated = into.rows[c], into.cols[c], into.variants[c], into.marks[c] == NONE
         for b in range(c):
             repeated |= into.rows[b] == row and into.cols[b] == col and into.variants[b] == variant
-        into.gains[c] = NONE if repeated else gain(span, of, row, col, variant)
+        into.marks[c] = NONE if repeated else 0
     meet()
 
 
@@ -113,7 +114,7 @@ def set_energies(span: Span, of: InnerProducts, among: Candidates, dual: Dual, h
     """Set the energies of candidates: log |det| / index_heat and what the space lacks / heat, both up to a constant."""
     for c in range(lane(), CANDIDATES, width()):
         energy = np.inf
-        if among.gains[c] != NONE:
+        if among.marks[c] != NONE:
             count = gain(span, of, among.rows[c], among.cols[c], among.variants[c])
             energy = candidate_index(span, dual, of.n, count) / index_heat - count / heat
         among.energies[c] = energy
@@ -126,10 +127,9 @@ def set_weights(span: Span, of: InnerProducts, among: Candidates, dual: Dual, in
     lacks = lacking(span)
     for c in range(CANDIDATES):
         energy = np.inf
-        if among.gains[c] == lacks:
-            gain(span, of, among.rows[c], among.cols[c], among.variants[c])
-            if abs(index + candidate_index(span, dual, of.n, lacks)) < ROUNDING:
-                energy = candidate_weight(span, dual, of.n, lacks) / heat
+        whole = among.marks[c] != NONE and gain(span, of, among.rows[c], among.cols[c], among.variants[c]) == lacks
+        if whole and abs(index + candidate_index(span, dual, of.n, lacks)) < ROUNDING:
+            energy = candidate_weight(span, dual, of.n, lacks) / heat
         among.energies[c] = energy
 
 

@@ -228,7 +228,7 @@ def find(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, variant:
     i = span.heads[bucket_of(support_of(row), support_of(col))]
     while i != NONE and (of.variants[i] != variant or of.rows[i] != row or of.cols[i] != col):
         i = span.nexts[i]
-    return np.int64(i)  # type: ignore[return-value]
+    return np.int64(i)  # type: ignore[return-value]  # compiled, it is one
 
 
 @compiled(internal=True)
@@ -244,7 +244,7 @@ def find_third(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, a:
             by_row = total(row, of.rows[a], False) == third or total(row, of.rows[a], True) == third
             third = of.cols[i]
             if by_row and (total(col, of.cols[a], False) == third or total(col, of.cols[a], True) == third):
-                return np.int64(i)  # type: ignore[return-value]
+                return np.int64(i)  # type: ignore[return-value]  # compiled, it is one
         i = span.nexts[i]
     return NONE
 
@@ -338,7 +338,7 @@ def lacking(span: Span) -> int:
     """Return how many dimensions the space lacks."""
     vacant = 0
     for word in range(len(span.vacant)):
-        vacant += np.int64(popcount(span.vacant[word]))  # type: ignore[assignment]
+        vacant += np.int64(popcount(span.vacant[word]))  # type: ignore[assignment]  # as above
     return vacant
 
 
@@ -386,7 +386,7 @@ def gained(span: Span, row: np.uint64, col: np.uint64, n: int, count: int) -> in
     return count
 
 
-@compiled(internal=True)
+@compiled
 def gain(span: Span, of: InnerProducts, row: np.uint64, col: np.uint64, variant: int) -> int:
     """Return by how much the dimension rises with an inner product and its triples, at most GAIN."""
     count = gained(span, row, col, of.n, 0)

@@ -11,7 +11,7 @@ from lcma.search.triples.annealer import COOLING, Annealer, TripleFleet, _entrie
 from lcma.search.triples.arrangement import TWO_PRODUCTS, Arrangement, independent_rows, scheme_of, seventh_product
 from lcma.search.triples.dual import dual_space, fill_dual
 from lcma.search.triples.kernel import ROUNDING, anneal, candidates, choose, draw_candidates, lighten, put_in, take_out
-from lcma.search.triples.span import NONE, InnerProducts, lacking, randomize, total, work_space
+from lcma.search.triples.span import NONE, InnerProducts, gain, lacking, randomize, total, work_space
 from lcma.verify import certify
 
 SIGNS = list(product((1, -1), repeat=2))
@@ -95,15 +95,15 @@ def test_products_come_and_go_as_in_the_plain_twin(p, n):
             less = p * n - lacking(span)
             assert less == dimension_of(plain_of(products, i))
             draw_candidates(rng, among, products, i, span)
-            drawn = np.flatnonzero(among.gains != NONE).tolist()
+            drawn = np.flatnonzero(among.marks != NONE).tolist()
             new = [at(among, c) for c in drawn]
             assert new[0] == at(products, i)
             assert len(set(new)) == len(new)
             assert not {at(products, j) for j in range(9) if j != i} & set(new[1:])
             for c in drawn:
                 products.rows[i], products.cols[i], products.variants[i] = at(among, c)
-                assert less + among.gains[c] == dimension_of(plain_of(products))
-                gains.add(among.gains[c])
+                gains.add(rise := gain(span, products, *at(among, c)))
+                assert less + rise == dimension_of(plain_of(products))
             index += put_in(span, products, dual, i, among, drawn[-1])
         forms, places = forms_in_places(span, products)
         assert np.allclose((forms @ dual.functionals)[:, places], np.eye(len(places)), atol=1e-6)
